@@ -92,7 +92,7 @@ func TestRuleAccepts(t *testing.T) {
 // Two rules that differ in any field are not equal.
 // known bug 71
 func TestRuleEquality(t *testing.T) {
-	trial.EveryFieldCounts(t, adaptive.Rule{}, spec.Floors{Sheddable: 5})
+	trial.EveryFieldCounts(t, adaptive.Rule{}, spec.Floors{Sheddable: 5}, spec.Response{Status: 503})
 }
 
 func TestRuleIDs(t *testing.T) {

@@ -50,6 +50,10 @@ func (g *Guard) WithReceivedCriticality(ctx context.Context, word string, atMost
 // UnknownCriticalities returns the number of unknown words for levels that callers have named.
 func (g *Guard) UnknownCriticalities() int64 { return g.engine.UnknownLevels() }
 
+// WithRetry returns a context whose calls are retries, as if each had the option [Retry], including
+// those nested in them: for clients behind an adapter. A nil ctx is [context.Background].
+func WithRetry(ctx context.Context) context.Context { return engine.WithRetry(ctx) }
+
 // FromContext returns the innermost call that ctx is nested in: in a handler behind an adapter, the
 // call of the request. The zero value, which does nothing, if there is none; a call that has exited
 // does nothing either.

@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // holding returns a rule of each family, with a value in every field that can hold shared memory.
@@ -42,6 +43,7 @@ func holding() rules.Set {
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
 		Cluster:   []rules.Cluster{{Namespace: "shop"}},
+		Upstream:  []upstream.Rule{{Resource: "*", Exclude: others, Obey: true}},
 		Outlier:   []outlier.Rule{{Resource: "*", Exclude: others, Threshold: 1}},
 		Groups:    []gateway.Group{{ID: "shop", Paths: []gateway.Path{{Path: "/orders"}}}},
 		Gateway:   []gateway.Rule{{Group: "shop", Threshold: 1e9}},
@@ -68,6 +70,7 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 		Isolation: families.Family(core.KindIsolation).(interface{ Rules() []isolation.Rule }).Rules(),
 		Adaptive:  families.Family(core.KindAdaptive).(interface{ Rules() []adaptive.Rule }).Rules(),
 		Breaker:   families.Family(core.KindBreaker).(interface{ Rules() []breaker.Rule }).Rules(),
+		Upstream:  families.Family(core.KindUpstream).(interface{ Rules() []upstream.Rule }).Rules(),
 		Outlier:   families.Family(core.KindOutlier).(interface{ Rules() []outlier.Rule }).Rules(),
 		Cluster:   g.Rules().Cluster,
 	}

@@ -29,6 +29,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/rules/lint"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // enums holds the last value of every enumeration that users see.
@@ -36,7 +37,7 @@ var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket, hotspot.Refill, hotspot.MissingRefuse,
 	inspect.NodeInbound, rules.SentinelGo, lint.Notice, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Closing, refusal.XRateLimit,
-	cluster.PerMember, cluster.Closed, spec.ShedLevels,
+	cluster.PerMember, cluster.Closed, spec.ShedLevels, upstream.PerHost,
 }
 
 // Every enumeration is written as its name in JSON, as a value and as a key, and is read back; a

@@ -1,6 +1,10 @@
 package api
 
-import "github.com/penstock-go/penstock/internal/engine"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/engine"
+)
 
 // Ignore marks an error, such as "not found", as a success of the guarded code: [Admitted.Fail]
 // does nothing for it or for an error that wraps it, and breakers count the call as a success.
@@ -13,6 +17,19 @@ func Ignore(err error) error { return engine.Ignore(err) }
 // as usual. Pass it to Fail as it is: wrapped in another error it isn't recognized. Certain(nil) is
 // nil.
 func Certain(err error) error { return engine.Certain(err) }
+
+// Overloaded marks an error that comes from a server with too much to do, as HTTP says it by 429 or
+// 503, or that stands for no answer at all. Upstream rules learn from it as soon as [Admitted.Fail]
+// gets it: the call doesn't count as accepted by the server, and if retryAfter is above 0, rules with
+// obey pause for that long, unless that is more than 366 days. The mark doesn't change whether the
+// call failed, which err alone decides: see [Ignore]. Timeouts need no mark, and a refusal by a rule
+// is never one, even if marked. The adapters of clients mark their errors by themselves.
+// Overloaded(nil, ...) is nil.
+//
+//	e.Fail(api.Overloaded(err, 30*time.Second))
+func Overloaded(err error, retryAfter time.Duration) error {
+	return engine.Overloaded(err, retryAfter)
+}
 
 // FailWhen sets which errors of a resource of the default Guard are failures; see [Guard.FailWhen].
 func FailWhen(resource string, failed func(error) bool) { Default().FailWhen(resource, failed) }

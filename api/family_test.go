@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // shut has rules of each family, by its name in a rule set, that refuse calls of orders.
@@ -29,6 +31,7 @@ var shut = map[string]struct {
 	kind core.Kind
 	trip bool // by a call that fails
 	hold bool // while another call runs
+	asks bool // by a call whose server asks for a pause, with trip
 }{
 	"Authority": {set: rules.Set{Authority: []authority.Rule{{Resource: "orders", Origins: []string{"somebody else"}}}}, kind: core.KindAuthority},
 	"System":    {set: rules.Set{System: []system.Rule{{Metric: system.QPS, Threshold: 0}}}, kind: core.KindSystem},
@@ -38,6 +41,7 @@ var shut = map[string]struct {
 	"Adaptive":  {set: rules.Set{Adaptive: []adaptive.Rule{{Resource: "orders", Ceiling: 2}}}, kind: core.KindAdaptive, hold: true},
 	"Breaker":   {set: rules.Set{Breaker: []breaker.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindBreaker, trip: true},
 	"Outlier":   {set: rules.Set{Outlier: []outlier.Rule{{Resource: "orders", MinCalls: 1}}}, kind: core.KindOutlier, trip: true},
+	"Upstream":  {set: rules.Set{Upstream: []upstream.Rule{{Resource: "orders", Obey: true}}}, kind: core.KindUpstream, trip: true, asks: true},
 	"Groups": {set: rules.Set{
 		Groups:  []gateway.Group{{ID: "orders", Paths: []gateway.Path{{Path: "/orders"}}}},
 		Gateway: []gateway.Rule{{Group: "orders", Threshold: 0}},
@@ -67,6 +71,9 @@ func TestEveryFamilyIsSeenToBlock(t *testing.T) {
 			}
 			if row.trip {
 				failure := errors.New("x")
+				if row.asks {
+					failure = api.Overloaded(failure, time.Minute)
+				}
 				require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Endpoint("another")))
 				require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failure }, api.Endpoint("x")), failure)
 			}

@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // A field that a rule does not read is refused, with advice, from Go and in a file and in every
@@ -322,7 +323,20 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 		}.check(t)
 	})
-	assert.Equal(t, 8+2+1, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway, and the last is no rule")
+	t.Run("upstream", func(t *testing.T) {
+		reading[upstream.Rule]{
+			in:    func(s *rules.Set) *[]upstream.Rule { return &s.Upstream },
+			least: func(r *upstream.Rule) { r.Resource, r.Obey = "orders", true },
+			fields: map[string]field[upstream.Rule]{
+				"id":       {say: func(r *upstream.Rule) { r.ID = "mine" }},
+				"obey":     {say: func(r *upstream.Rule) { r.Obey = true }},
+				"maxPause": {say: func(r *upstream.Rule) { r.MaxPause = time.Hour }},
+				"retries":  {say: func(r *upstream.Rule) { r.Retries = upstream.Retries{Share: 0.5, Least: 7} }},
+				"throttle": {say: func(r *upstream.Rule) { r.Throttle = upstream.Throttle{K: 3, Interval: time.Minute} }},
+			},
+		}.check(t)
+	})
+	assert.Equal(t, 9+2+1, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway, and the last is no rule")
 }
 
 // reading defines which rules of a family read which fields.

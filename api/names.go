@@ -66,6 +66,9 @@ var (
 	// ErrDraining is wrapped by the error of a call that waited for a rule, or would have had to,
 	// when the Guard drained; see [Guard.Drain].
 	ErrDraining = core.ErrDraining
+	// ErrRetryBudget matches the refusal of a call that is marked by [Retry] or [WithRetry] while too
+	// many others are in flight. No other attempt will help now: give up.
+	ErrRetryBudget = core.ErrRetryBudget
 )
 
 // The results of [KindOf].
@@ -78,6 +81,7 @@ const (
 	KindIsolation = core.KindIsolation
 	KindAdaptive  = core.KindAdaptive
 	KindBreaker   = core.KindBreaker
+	KindUpstream  = core.KindUpstream
 	KindOutlier   = core.KindOutlier
 	KindCustom    = core.KindCustom // no family: a slot of your own
 )

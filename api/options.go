@@ -59,6 +59,10 @@ func Criticality(level Level) Option { return engine.Criticality(level) }
 // lock, so it is meant for infrequent calls.
 func LongLived() Option { return engine.LongLived() }
 
+// Retry marks the call as another attempt of one that failed, for upstream rules with retries, which
+// refuse it with [ErrRetryBudget] while too many others are in flight. See [WithRetry].
+func Retry() Option { return engine.Retry() }
+
 // Args sets the arguments of the call, for rules on them: nil is no value, but "" is a value; see
 // [Param]. They must not change before the call exits.
 func Args(args ...any) Option { return engine.Args(args...) }

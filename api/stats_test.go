@@ -44,6 +44,9 @@ func TestFiguresOutliveTheirResources(t *testing.T) {
 					}
 					if row.trip {
 						failed := errors.New("x")
+						if row.asks {
+							failed = api.Overloaded(failed, time.Minute)
+						}
 						require.NoError(t, g.Do(t.Context(), "orders", func(context.Context) error { return nil }, api.Endpoint("another")))
 						require.ErrorIs(t, g.Do(t.Context(), "orders", func(context.Context) error { return failed }, api.Endpoint("x")), failed)
 					}

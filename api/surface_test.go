@@ -32,7 +32,7 @@ var (
 // Every kind of refusal has a name in api, and every mode.
 func TestKindsAndModesHaveNames(t *testing.T) {
 	kinds := []api.Kind{api.KindNone, api.KindAuthority, api.KindSystem, api.KindHotspot, api.KindFlow, api.KindIsolation,
-		api.KindAdaptive, api.KindBreaker, api.KindOutlier, api.KindCustom}
+		api.KindAdaptive, api.KindBreaker, api.KindUpstream, api.KindOutlier, api.KindCustom}
 	for i, kind := range append(kinds, api.Kind(len(kinds))) {
 		assert.Equal(t, core.Kind(i), kind)
 		assert.Equal(t, i == len(kinds), strings.HasPrefix(kind.String(), "kind("), "%v", kind)

@@ -22,11 +22,12 @@ const (
 	KindIsolation
 	KindAdaptive
 	KindBreaker
+	KindUpstream
 	KindOutlier
 	KindCustom // a custom slot, which is in no family
 )
 
-var kindNames = shown.NewEnum[Kind]("kind", "none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom")
+var kindNames = shown.NewEnum[Kind]("kind", "none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "upstream", "outlier", "custom")
 
 // String returns the family's name, as in rule files.
 func (k Kind) String() string { return kindNames.Name(k) }
@@ -52,6 +53,11 @@ var ErrExited = errors.New("penstock: the call has exited, or has settled the un
 // ErrDraining matches the error of a call that waited for a rule, or would have to wait, when the
 // engine drained: errors.Is(err, ErrDraining). See api.Guard.Drain.
 var ErrDraining = errors.New("the server is draining: calls no longer wait")
+
+// ErrRetryBudget matches the rejection of a retry while too many others are in flight:
+// errors.Is(err, ErrRetryBudget). Further retries of the call only take the place of others': give
+// up. See the retries of upstream rules.
+var ErrRetryBudget = errors.New("penstock: too many retries in flight")
 
 // BlockError names the rule that rejected a call. There is one for each rule and resource, made
 // with the rule, and one for each rejected value or caller if a rule limits them individually. So a
@@ -100,8 +106,15 @@ func (e *BlockError) Error() string {
 	return text
 }
 
-// Is makes errors.Is(err, ErrBlocked) true.
-func (e *BlockError) Is(target error) bool { return target == ErrBlocked }
+// Is makes errors.Is(err, ErrBlocked) true, and errors.Is(err, ErrRetryBudget) for the rejections that
+// it matches.
+func (e *BlockError) Is(target error) bool {
+	if target == ErrBlocked {
+		return true
+	}
+	final, ok := e.rule.(interface{ SpendsRetries() bool })
+	return ok && target == ErrRetryBudget && final.SpendsRetries()
+}
 
 // RetryAfter returns the time from now until the rule would admit one unit, if no other call is
 // admitted first. It is known if waiting helps at all, and if the time doesn't depend on other

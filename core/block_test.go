@@ -46,7 +46,7 @@ func TestKindNames(t *testing.T) {
 	for k := core.KindNone; k <= core.KindCustom+1; k++ {
 		names = append(names, k.String())
 	}
-	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier", "custom", "kind(10)"}, names)
+	assert.Equal(t, []string{"none", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "upstream", "outlier", "custom", "kind(11)"}, names)
 }
 
 // ruling is a rule with a known retry time and limit.

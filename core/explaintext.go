@@ -51,6 +51,11 @@ func named(before, name string) string {
 // verdict returns the outcome of the call as text.
 func (x *Explanation) verdict() string {
 	if x.Outcome == Unknown {
+		for _, r := range x.Rules {
+			if r.Outcome == Unknown && r.Kind != KindCustom && r.Mode == spec.Enforce {
+				return fmt.Sprintf("passes or is refused by chance: see %v %s", r.Kind, shown.Label(r.ID))
+			}
+		}
 		return "no rule refuses it; custom slots may"
 	}
 	if x.By < 0 {

@@ -110,7 +110,7 @@ const (
 	Waits             // the call then runs, unless its context ends first
 	Refused           // or would be refused, if the rule weren't in shadow mode
 	NotJudged         // the rule doesn't apply to such calls
-	Unknown           // a custom slot that doesn't explain itself
+	Unknown           // a custom slot doesn't explain itself, or chance decides
 )
 
 var outcomeNames = shown.NewEnum[Outcome]("outcome", "passes", "waits", "refused", "notJudged", "unknown")

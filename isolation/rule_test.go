@@ -113,7 +113,7 @@ func TestRuleAccepts(t *testing.T) {
 // Two rules that differ in any field are not equal.
 // known bug 71
 func TestRuleEquality(t *testing.T) {
-	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global}, isolation.Share{By: "origin"})
+	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global}, isolation.Share{By: "origin"}, spec.Response{Status: 503})
 }
 
 func TestRuleIDs(t *testing.T) {

@@ -84,7 +84,7 @@ func TestBadBreakers(t *testing.T) {
 		`breaker: [{resource: a}]`:                                            `rules.yaml:1:11: breaker[0].threshold: is required: write 0 if you mean 0`,
 		`breaker: [{resource: a, threshold: 1, strategie: errorCount}]`:       `rules.yaml:1:39: breaker[0].strategie: unknown field (did you mean "strategy"?)`,
 		`breaker: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`: `rules.yaml:1:40: breaker[1]: is the same rule as breaker[0] at 1:11: remove one`,
-		`breakers: []`: `rules.yaml:1:1: breakers: unknown family (did you mean "breaker"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
+		`breakers: []`: `rules.yaml:1:1: breakers: unknown family (did you mean "breaker"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster`,
 	} {
 		_, err := Parse("rules.yaml", []byte(text))
 		require.Error(t, err, text)

@@ -25,7 +25,7 @@ flou: []
 		"r.yaml:5:15: flow[0].interval: must be a duration with its unit, as in 5ms or 5s",
 		"r.yaml:7:16: flow[1].threshold: is -1: use a finite number from 0 to 1e+15",
 		"r.yaml:8:5: flow[2]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not the string \"nothing\"",
-		`r.yaml:9:1: flou: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
+		`r.yaml:9:1: flou: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster`,
 	}, "\n"))
 
 	first, ok := errors.AsType[*FileError](err)

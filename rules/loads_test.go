@@ -26,6 +26,7 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // bases are rules that each family accepts, to be changed.
@@ -47,6 +48,7 @@ var bases = Set{
 	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "param tenant"}}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
 	Adaptive:  []adaptive.Rule{{Resource: "a"}, {ID: "levels", Resource: "a", Shed: spec.ShedLevels}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
+	Upstream:  []upstream.Rule{{Resource: "a", Obey: true, Scope: upstream.PerHost}, {Resource: "a", Retries: upstream.Retries{Share: 0.5}}, {Resource: "a", Throttle: upstream.Throttle{K: 3}}},
 	Outlier:   []outlier.Rule{{Resource: "a", Threshold: 0.5}},
 	Cluster:   []Cluster{{Redis: "redis://cache:6379/0", Namespace: "n", Members: 2}},
 	Groups:    []gateway.Group{{ID: "g", Paths: []gateway.Path{{Path: "/a"}, {Path: "/a/*", Match: spec.MatchPrefix}}}},
@@ -74,6 +76,8 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[[]gateway.Path](): {
 		[]gateway.Path(nil), []gateway.Path{{Path: "/"}}, []gateway.Path{{Path: "a", Match: spec.MatchRegex}, {Path: "/*/b", Match: spec.MatchPath}}, []gateway.Path{{Path: "\xff"}}, []gateway.Path{{Path: "/\n"}},
 	},
+	reflect.TypeFor[upstream.Retries]():  {upstream.Retries{}, upstream.Retries{Least: 1}, upstream.Retries{Share: 1}, upstream.Retries{Share: -1}, upstream.Retries{Share: 2, Least: 1}},
+	reflect.TypeFor[upstream.Throttle](): {upstream.Throttle{}, upstream.Throttle{K: 1}, upstream.Throttle{Interval: 1 << 40}, upstream.Throttle{K: 0.5}, upstream.Throttle{K: 2, Interval: 1}},
 	reflect.TypeFor[isolation.Share](): {
 		isolation.Share{}, isolation.Share{By: "origin"}, isolation.Share{By: "param a: b", Weights: map[string]int{"<<": 2, "12": 1, "~": 1000, "a\nb": 3}}, isolation.Share{By: "param \xff"},
 		isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"gold": 4}, PerShareQueue: 1, MaxShares: 7}, isolation.Share{By: "origin", Weights: map[string]int{}},
@@ -161,6 +165,8 @@ func normalize(set Set) (_ Set, err error) {
 	set.Adaptive, e = spec.Normalize(core.KindAdaptive, set.Adaptive, adaptive.Rule.Normalized)
 	keep(e)
 	set.Breaker, e = spec.Normalize(core.KindBreaker, set.Breaker, breaker.Rule.Normalized)
+	keep(e)
+	set.Upstream, e = spec.Normalize(core.KindUpstream, set.Upstream, upstream.Rule.Normalized)
 	keep(e)
 	set.Outlier, e = spec.Normalize(core.KindOutlier, set.Outlier, outlier.Rule.Normalized)
 	keep(e)

@@ -63,7 +63,7 @@ func TestOutlierRulesRefused(t *testing.T) {
 		`outlier: [{resource: a, threshold: 1, maxEjected: 0.1, maxEndpoints: 5}]`: `rules.yaml:1:51: outlier[0].maxEjected: is 0.1, which is less than one endpoint out of 5, so the rule would never act: use at least 0.2`,
 		`outlier: [{resource: a, threshold: 1, ramp: 1s}]`:                         `rules.yaml:1:39: outlier[0].ramp: unknown field`,
 		`outlier: [{resource: a, threshold: 1}, {resource: a, threshold: 1}]`:      `rules.yaml:1:40: outlier[1]: is the same rule as outlier[0] at 1:11: remove one`,
-		`outliers: []`: `rules.yaml:1:1: outliers: unknown family (did you mean "outlier"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`,
+		`outliers: []`: `rules.yaml:1:1: outliers: unknown family (did you mean "outlier"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster`,
 	} {
 		_, err := rules.Parse("rules.yaml", []byte(text))
 		assert.EqualError(t, err, want, text)

@@ -158,8 +158,8 @@ func TestFilesAsPeopleHaveThemThatAreRefused(t *testing.T) {
 		{"r.yaml", "%YAML 3.0\n---\nflow: []\n", "r.yaml:1:1: is YAML 3.0, which is not supported: remove this line, or write %YAML 1.2"},
 
 		// An unknown family lists the families.
-		{"r.yaml", "limits: []\n", "r.yaml:1:1: limits: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster"},
-		{"r.yaml", "flos: []\n", "r.yaml:1:1: flos: unknown family (did you mean \"flow\"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster"},
+		{"r.yaml", "limits: []\n", "r.yaml:1:1: limits: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster"},
+		{"r.yaml", "flos: []\n", "r.yaml:1:1: flos: unknown family (did you mean \"flow\"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster"},
 		{"r.json", `{"dialect": "sentinel-go", "limits": []}`, "r.json:1:28: limits: unknown family: use flow, circuitbreaker, hotspot, system or isolation"},
 		{"r.json", `{"dialect": "sentinel-java", "isolation": []}`, "r.json:1:30: isolation: unknown family: use flow, degrade, paramflow, system, authority, gwflow or gwapigroup"},
 	} {

@@ -35,9 +35,9 @@ func TestParseRefuses(t *testing.T) {
 		{"flow:\n- {resource: a, threshold: 1}\n-\n", "r.yaml:3:2: flow[1]: must be a mapping, as in `{resource: GET /orders, threshold: 100}`, not nothing"},
 
 		// Unknown, repeated and odd keys.
-		{"flwo: []", `r.yaml:1:1: flwo: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`},
-		{"Flow: []", `r.yaml:1:1: Flow: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster`},
-		{"flow: []\nvolcano: []", "r.yaml:2:1: volcano: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, outlier, groups, gateway or cluster"},
+		{"flwo: []", `r.yaml:1:1: flwo: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster`},
+		{"Flow: []", `r.yaml:1:1: Flow: unknown family (did you mean "flow"?): use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster`},
+		{"flow: []\nvolcano: []", "r.yaml:2:1: volcano: unknown family: use authority, system, hotspot, flow, isolation, adaptive, breaker, upstream, outlier, groups, gateway or cluster"},
 		{"flow: []\n2: []", "r.yaml:2:1: a key must be a string, not 2"},
 		{"flow: []\nflow: []", "r.yaml:2:1: flow: is set twice, first at 1:1"},
 		{"flow:\n  - resource: a\n    threshold: 1\n  - resource: b\n    threshold: 1\n\n    treshold: 1\n",

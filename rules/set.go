@@ -19,6 +19,7 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // Set holds the rules of every family, in the order in which they were declared. The zero Set has
@@ -32,6 +33,7 @@ type Set struct {
 	Isolation []isolation.Rule `yaml:"isolation"`
 	Adaptive  []adaptive.Rule  `yaml:"adaptive"`
 	Breaker   []breaker.Rule   `yaml:"breaker"`
+	Upstream  []upstream.Rule  `yaml:"upstream"`
 	Outlier   []outlier.Rule   `yaml:"outlier"`
 	// Groups and Gateway are for gateways: groups of paths, and limits of routes and groups, which
 	// are flow and hotspot rules once they are in force.
@@ -102,6 +104,12 @@ var families = []family{
 		build:      breaker.Compile,
 		zero:       func(r breaker.Rule) bool { return r.Threshold == 0 },
 		then:       "opens at the first bad call",
+	},
+	rulesOf[upstream.Rule]{
+		kind:       core.KindUpstream,
+		in:         func(s *Set) *[]upstream.Rule { return &s.Upstream },
+		normalized: upstream.Rule.Normalized,
+		build:      upstream.Compile,
 	},
 	rulesOf[outlier.Rule]{
 		kind:       core.KindOutlier,

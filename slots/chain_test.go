@@ -51,7 +51,7 @@ func figures(inv *engine.Invocation) string {
 // Spies between the slots of the standard chain record its order. To rewrite the transcripts:
 // PENSTOCK_UPDATE=1 go test ./slots
 func TestOrder(t *testing.T) {
-	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "outlier"}, trial.Chain().Names())
+	assert.Equal(t, []string{"nodeSelector", "clusterBuilder", "log", "statistic", "authority", "system", "hotspot", "flow", "isolation", "adaptive", "breaker", "upstream", "outlier"}, trial.Chain().Names())
 	for _, tt := range []struct {
 		name string
 		rule flow.Rule

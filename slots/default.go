@@ -20,6 +20,7 @@ func Default() *Chain {
 		engine.FamilySlot(core.KindIsolation), // after flow: calls in its queue have been admitted by flow
 		engine.FamilySlot(core.KindAdaptive),  // after all rules with waits: it times running calls
 		engine.FamilySlot(core.KindBreaker),   // after all rules that count: a probe is admitted by all others
+		engine.FamilySlot(core.KindUpstream),  // behind breakers: a call that they refuse is no request to the server
 		engine.FamilySlot(core.KindOutlier),   // last: the caller of an ejected endpoint may try another
 	)
 }

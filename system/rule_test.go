@@ -85,7 +85,7 @@ func TestRuleDefaults(t *testing.T) {
 
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
-	trial.EveryFieldCounts(t, system.Rule{ID: "r", Metric: system.QPS, Threshold: 5}, spec.Floors{Sheddable: 5})
+	trial.EveryFieldCounts(t, system.Rule{ID: "r", Metric: system.QPS, Threshold: 5}, spec.Floors{Sheddable: 5}, spec.Response{Status: 503})
 }
 
 func TestRuleIDs(t *testing.T) {

@@ -59,9 +59,12 @@ import (
 	"errors"
 	"net/http"
 	"os"
+	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
+	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/internal/rpc"
 	"github.com/penstock-go/penstock/api"
 )
@@ -70,7 +73,7 @@ import (
 func Interceptor(opts ...Option) connect.Interceptor {
 	server := rpc.Guard{Failures: rpc.ServerFailures, CodeOf: codeOf, Abort: http.ErrAbortHandler}
 	to := &interceptor{server: server, client: server}
-	to.client.Failures = rpc.ClientFailures
+	to.client.Failures, to.client.RetryAfter = rpc.ClientFailures, retryAfter
 	for _, o := range opts {
 		o(to)
 	}
@@ -200,6 +203,23 @@ func codeOf(err error) uint32 {
 		return uint32(connect.CodeDeadlineExceeded)
 	}
 	return uint32(connect.CodeUnknown)
+}
+
+// retryAfter returns the delay of google.rpc.RetryInfo or else of the answer's headers, 0 if there is
+// none.
+func retryAfter(_ context.Context, err error) time.Duration {
+	coded, ok := errors.AsType[*connect.Error](err)
+	if !ok || coded == nil {
+		return 0
+	}
+	for _, detail := range coded.Details() {
+		if value, err := detail.Value(); err == nil {
+			if info, ok := value.(*errdetails.RetryInfo); ok {
+				return info.GetRetryDelay().AsDuration()
+			}
+		}
+	}
+	return response.RetryAfter(coded.Meta())
 }
 
 // handlerStream is a handler's stream that records that the client was sent a message.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -29,6 +31,8 @@ func newGuard(server bool, opts []Option) *guard {
 	g := &guard{server: server, Guard: rpc.Guard{Failures: rpc.ClientFailures, CodeOf: codeOf}}
 	if server {
 		g.Failures = rpc.ServerFailures
+	} else {
+		g.RetryAfter = retryAfter
 	}
 	for _, o := range opts {
 		o(g)
@@ -94,6 +98,16 @@ func codeOf(err error) uint32 {
 		s = status.FromContextError(err)
 	}
 	return uint32(s.Code())
+}
+
+// retryAfter returns the delay of google.rpc.RetryInfo, 0 if there is none.
+func retryAfter(_ context.Context, err error) time.Duration {
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			return info.GetRetryDelay().AsDuration()
+		}
+	}
+	return 0
 }
 
 // request returns a call as the values of [Param] see it.

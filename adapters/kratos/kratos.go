@@ -53,12 +53,14 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	kerrors "github.com/go-kratos/kratos/v2/errors"
 	"github.com/go-kratos/kratos/v2/middleware"
 	"github.com/go-kratos/kratos/v2/transport"
 	khttp "github.com/go-kratos/kratos/v2/transport/http"
 	"github.com/gorilla/mux"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
@@ -101,6 +103,7 @@ func Server(opts ...Option) middleware.Middleware {
 // Client guards the calls of a client.
 func Client(opts ...Option) middleware.Middleware {
 	g := newGuard(rpc.ClientFailures, opts)
+	g.RetryAfter = retryAfter
 	return func(next middleware.Handler) middleware.Handler {
 		return func(ctx context.Context, req any) (any, error) {
 			t, ok := transport.FromClientContext(ctx)
@@ -221,6 +224,28 @@ func request(ctx context.Context, t transport.Transporter) *http.Request {
 		r.TLS = &info.State
 	}
 	return r
+}
+
+// retryAfter returns how long a client's server wants to be left alone: by the headers of an HTTP
+// answer, or by google.rpc.RetryInfo. 0 means that it doesn't say.
+func retryAfter(ctx context.Context, err error) time.Duration {
+	if t, ok := transport.FromClientContext(ctx); ok && t.Kind() == transport.KindHTTP {
+		if reply := t.ReplyHeader(); reply != nil {
+			header := make(http.Header)
+			for _, name := range []string{"Retry-After", "Date", "Ratelimit"} {
+				header[name] = reply.Values(name)
+			}
+			return response.RetryAfter(header)
+		}
+	}
+	if s, ok := status.FromError(err); ok {
+		for _, detail := range s.Details() {
+			if info, ok := detail.(*errdetails.RetryInfo); ok {
+				return info.GetRetryDelay().AsDuration()
+			}
+		}
+	}
+	return 0
 }
 
 // codeOf returns the gRPC code of an error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -24,7 +25,13 @@ import (
 // that of reading the body.
 //
 // A level that api.WithCriticality has given to the context of a request is sent as the header
-// [CriticalityHeader], in place of any that the request has. Options about responses to clients have no effect here.
+// [CriticalityHeader], in place of any that the request has.
+//
+// Upstream rules learn of 429 and 503 as soon as the headers are there, with the time in Retry-After or
+// RateLimit; of those, and of errors, none counts as accepted. Mark another attempt by
+// api.WithRetry(r.Context()).
+//
+// Options about responses to clients have no effect here.
 func Transport(next http.RoundTripper, opts ...Option) http.RoundTripper {
 	if next == nil {
 		next = http.DefaultTransport
@@ -74,11 +81,19 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.guard.refund(e, r)
 	}
 	if err != nil {
-		e.Fail(t.failure(r, 0, err))
+		failure := t.failure(r, 0, err)
+		if !errors.Is(err, context.Canceled) {
+			failure = overloaded(failure, err, 0)
+		}
+		e.Fail(failure)
 		e.Exit()
 		return resp, err
 	}
-	e.Fail(t.failure(r, resp.StatusCode, nil))
+	if failure := t.failure(r, resp.StatusCode, nil); overloads(r, resp) {
+		e.Fail(overloaded(failure, StatusError(resp.StatusCode), response.RetryAfter(resp.Header)))
+	} else {
+		e.Fail(failure)
+	}
 	streams := resp.StatusCode == http.StatusSwitchingProtocols || response.IsEventStream(first(resp.Header["Content-Type"]))
 	if streams {
 		e.SetLongLived()
@@ -127,6 +142,26 @@ func (t *transport) failure(r *http.Request, status int, err error) error {
 		return nil
 	}
 	return outcome(status, err)
+}
+
+// overloads reports whether the answer is that of an overloaded server, and of the one that r went to:
+// a transport below may have followed a redirect to another.
+func overloads(r *http.Request, resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode != http.StatusServiceUnavailable {
+		return false
+	}
+	from := resp.Request
+	return from == nil || from.URL == nil || from.URL == r.URL ||
+		netname.HostOf(from.URL.Scheme, from.URL.Host) == netname.HostOf(r.URL.Scheme, r.URL.Host)
+}
+
+// overloaded returns the error for [api.Admitted.Fail] of a request that the server had too much to
+// do for, or didn't answer: err, and the failure that it is, if it is one.
+func overloaded(failure, err error, retryAfter time.Duration) error {
+	if failure == nil {
+		failure = api.Ignore(err)
+	}
+	return api.Overloaded(failure, retryAfter)
 }
 
 func outcome(status int, err error) error {

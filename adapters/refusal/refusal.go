@@ -14,7 +14,8 @@
 //	which rule, or why             HTTP                  gRPC
 //	flow, hotspot, isolation       429                   ResourceExhausted
 //	breaker, system, adaptive,
-//	outlier, custom slot           503                   Unavailable
+//	upstream, outlier,
+//	custom slot                    503                   Unavailable
 //	authority                      403                   PermissionDenied
 //	a rule or a slot that chose
 //	a status                       that status           its gRPC equivalent
@@ -130,6 +131,9 @@ func (r Refusal) class() class {
 	c, ok := classes[r.Kind()]
 	if !ok {
 		c = overloaded
+	}
+	if r.Kind() == api.KindUpstream && r.Block.Is(api.ErrRetryBudget) {
+		return class{status: overloaded.status, code: overloaded.code, final: true}
 	}
 	if r.Block != nil && r.Block.Status >= spec.MinStatus && r.Block.Status <= spec.MaxStatus {
 		atOnce := c.atOnce

@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/adapters/refusal"
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // refusedBy returns an error of the given kind without details.
@@ -29,7 +30,7 @@ func TestReportsOfKinds(t *testing.T) {
 		code   refusal.Code
 	}{
 		api.KindFlow: {429, 8}, api.KindHotspot: {429, 8}, api.KindIsolation: {429, 8},
-		api.KindBreaker: {503, 14}, api.KindSystem: {503, 14}, api.KindAdaptive: {503, 14}, api.KindOutlier: {503, 14},
+		api.KindBreaker: {503, 14}, api.KindSystem: {503, 14}, api.KindAdaptive: {503, 14}, api.KindOutlier: {503, 14}, api.KindUpstream: {503, 14},
 		api.KindCustom: {503, 14}, api.KindAuthority: {403, 7},
 	}
 	for k := api.KindNone + 1; ; k++ {
@@ -49,6 +50,24 @@ func TestReportsOfKinds(t *testing.T) {
 		assert.Regexp(t, `by (an [aeiou]|a [^aeiou])\w+ rule$`, s.Message)
 		assert.Equal(t, map[bool]string{true: "-1"}[k == api.KindAuthority], s.Pushback, k)
 	}
+}
+
+// A retry that is refused for want of a budget is not to be retried.
+func TestSpentRetriesAreFinal(t *testing.T) {
+	g, err := api.New(api.Config{})
+	require.NoError(t, err)
+	defer g.Close()
+	require.NoError(t, g.LoadRules(api.RuleSet{Upstream: []upstream.Rule{{Resource: "orders", Retries: upstream.Retries{Least: 1}}}}))
+	e, err := g.Entry(t.Context(), "orders", api.Retry())
+	require.NoError(t, err)
+	defer e.Exit()
+	_, err = g.Entry(t.Context(), "orders", api.Retry())
+	require.ErrorIs(t, err, api.ErrRetryBudget)
+	r := refusal.Of(err)
+	assert.Equal(t, "-1", r.GRPC().Pushback)
+	assert.Equal(t, 503, r.HTTPStatus())
+	_, known := r.RetryAfter(time.Second)
+	assert.False(t, known)
 }
 
 // Calls that gave up, were refused, or whose client disconnected are distinguished.

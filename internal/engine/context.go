@@ -13,6 +13,7 @@ import (
 type Context struct {
 	name   string
 	origin string
+	retry  bool              // its calls are retries
 	parent *node.DefaultNode // enclosing call, or nil
 	tree   *node.Tree        // tree of parent
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
@@ -35,23 +36,31 @@ type contextKey struct{}
 func WithContext(ctx context.Context, name string) context.Context {
 	c := &Context{name: name, entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.origin, c.level = from.origin, from.level
+		c.origin, c.level, c.retry = from.origin, from.level, from.retry
 	}
 	return carrying(ctx, c)
 }
 
 // WithOrigin returns a context whose calls are made by origin; see api.WithOrigin.
 func WithOrigin(ctx context.Context, origin string) context.Context {
-	c := within(ctx)
+	c := derived(ctx)
 	c.origin = origin
 	return carrying(ctx, c)
 }
 
-// within returns a copy of the Context that ctx carries.
-func within(ctx context.Context) *Context {
+// WithRetry returns a context whose calls are retries; see api.WithRetry.
+func WithRetry(ctx context.Context) context.Context {
+	c := derived(ctx)
+	c.retry = true
+	return carrying(ctx, c)
+}
+
+// derived returns a Context like that of ctx, nested in the same call.
+func derived(ctx context.Context) *Context {
 	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.name, c.origin, c.parent, c.tree, c.began, c.level = from.name, from.origin, from.parent, from.tree, from.began, from.level
+		c.name, c.origin, c.level, c.retry = from.name, from.origin, from.level, from.retry
+		c.parent, c.tree, c.began = from.parent, from.tree, from.began
 		c.entrance.Store(from.entrance.Load())
 	}
 	return c

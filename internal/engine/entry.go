@@ -108,7 +108,8 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 		child.from.began = inv.outermost()
 	}
 	if inv.context != nil {
-		child.from.name, child.from.origin, child.from.level = inv.context.name, inv.context.origin, inv.context.level
+		child.from.name, child.from.origin = inv.context.name, inv.context.origin
+		child.from.level, child.from.retry = inv.context.level, inv.context.retry
 	}
 	if inv.entrance != nil {
 		child.in = placed{inv.engine.tree, inv.entrance}

@@ -71,9 +71,19 @@ func (e *Engine) failureOf(resource string) func(error) bool {
 // custom code, so it is asked while the entry isn't busy: Exit waits for a busy entry.
 func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	flag = flagFailed
-	sure, judged := err.(*certain) //nolint:errorlint // it is marked for Fail, and nobody wraps it
-	if judged {
-		err = sure.error
+	judged := false
+	if e.rules.Load().hears {
+		e.hear(entry, err)
+	}
+	for marked := true; marked; { // by marks for Fail, which nobody wraps
+		switch x := err.(type) { //nolint:errorlint // see there
+		case *certain:
+			judged, err = true, x.error
+		case *overloaded:
+			err = x.error
+		default:
+			marked = false
+		}
 	}
 	e.Shield(func() {
 		if _, ignore := errors.AsType[*ignored](err); ignore {

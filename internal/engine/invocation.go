@@ -87,6 +87,9 @@ type call struct {
 	longLived bool // these are here because they make no call larger
 	neutral   bool
 
+	retry      bool // by option; see [Invocation.Retry]
+	overloaded bool // see [Invocation.Overloaded]
+
 	wants         bool // it has wants, or had
 	later         bool // it still has wants, to fetch after its wait or after taking
 	holdsFleeting bool // it holds units that it must not keep through a wait
@@ -147,6 +150,11 @@ func (inv *Invocation) Inbound() bool { return inv.inbound }
 // Prioritized reports whether the call may borrow.
 func (inv *Invocation) Prioritized() bool { return inv.prioritized }
 
+// Retry reports whether the call is another attempt of one that failed.
+func (inv *Invocation) Retry() bool {
+	return inv.retry || inv.context != nil && inv.context.retry
+}
+
 // Args returns the arguments given with the call.
 func (inv *Invocation) Args() []any { return inv.args }
 
@@ -160,6 +168,18 @@ func (inv *Invocation) Failed() bool { return inv.failed }
 // context was cancelled or a nested call was rejected; see [Entry.Fail]. It is known when the call
 // completes. A call that failed is not neutral.
 func (inv *Invocation) Neutral() bool { return inv.neutral }
+
+// Overloaded reports whether the server had too much to do for the call, or didn't answer in time;
+// see [Overloaded]. It is known when the call completes.
+func (inv *Invocation) Overloaded() bool { return inv.overloaded }
+
+// Name returns the name that the call asked for, which differs from the resource's beyond the cap.
+func (inv *Invocation) Name() string {
+	if inv.beyond != "" {
+		return inv.beyond
+	}
+	return inv.resource.Name()
+}
 
 // Resource returns the resource of the call.
 func (inv *Invocation) Resource() *Resource { return inv.resource }

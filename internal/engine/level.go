@@ -36,7 +36,7 @@ func (l level) level() core.Level {
 
 // WithCriticality returns a context whose calls have that level; see api.WithCriticality.
 func WithCriticality(ctx context.Context, of core.Level) context.Context {
-	c := within(ctx)
+	c := derived(ctx)
 	c.level = levelOf(of)
 	return carrying(ctx, c)
 }

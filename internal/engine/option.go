@@ -31,6 +31,7 @@ const (
 	optionInboundWithin
 	optionCost
 	optionCriticality
+	optionRetry
 )
 
 // Inbound marks a call that comes from outside; see api.Inbound, as for all options below.
@@ -74,6 +75,9 @@ func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: p
 // LongLived marks a call without a response time.
 func LongLived() Option { return Option{kind: optionLongLived} }
 
+// Retry marks the call as another attempt of one that failed.
+func Retry() Option { return Option{kind: optionRetry} }
+
 func (inv *Invocation) apply(opts []Option) {
 	for i := range opts {
 		switch opts[i].kind {
@@ -95,6 +99,8 @@ func (inv *Invocation) apply(opts []Option) {
 			inv.addCost(opts[i].param.name, opts[i].param.value.Int())
 		case optionCriticality:
 			inv.level = opts[i].level
+		case optionRetry:
+			inv.retry = true
 		case optionInboundWithin:
 			inv.inbound = true
 			inv.left, _ = opts[i].args[0].(func(context.Context) (time.Duration, bool))

@@ -59,6 +59,12 @@ func (c *counted) Limit() (limit float64, known bool) {
 // Window returns 0 for a rule that limits no rate.
 func (c *counted) Window() time.Duration { return windowOf(c.rule) }
 
+// SpendsRetries reports whether the rejection matches [core.ErrRetryBudget].
+func (c *counted) SpendsRetries() bool {
+	r, ok := c.rule.(interface{ SpendsRetries() bool })
+	return ok && r.SpendsRetries()
+}
+
 func windowOf(rule core.Refuser) time.Duration {
 	if w, ok := rule.(interface{ Window() time.Duration }); ok {
 		return w.Window()

@@ -23,6 +23,7 @@ type Snapshot struct {
 
 	completers []Completer // see SnapshotBuilder.OnComplete
 	attached   any
+	hears      bool // see [SnapshotBuilder.HearAnswers]
 }
 
 // Family is the compiled rules of one family.

@@ -380,6 +380,7 @@ flow: [{id: few, resource: orders, threshold: 10}, {id: all, resource: search, t
 isolation: [{id: four, resource: orders, threshold: 4}]
 adaptive: [{id: learns, resource: search}]
 breaker: [{id: trips, resource: orders, threshold: 0.5}]
+upstream: [{id: obeys, resource: orders, obey: true}]
 outlier: [{id: ejects, resource: orders, threshold: 0.5}]
 groups: [{id: shop, paths: [{path: /shop, match: exact}]}]
 gateway: [{id: gate, route: checkout, threshold: 5}]

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // list is the common part of the rules of any family.
@@ -36,10 +37,11 @@ func (l *linter) read() {
 	l.set.Isolation = written(l.set.Isolation, isolation.Rule.Normalized, func(r *isolation.Rule) *spec.Mode { return &r.Mode })
 	l.set.Adaptive = written(l.set.Adaptive, adaptive.Rule.Normalized, func(r *adaptive.Rule) *spec.Mode { return &r.Mode })
 	l.set.Breaker = written(l.set.Breaker, breaker.Rule.Normalized, func(r *breaker.Rule) *spec.Mode { return &r.Mode })
+	l.set.Upstream = written(l.set.Upstream, upstream.Rule.Normalized, func(r *upstream.Rule) *spec.Mode { return &r.Mode })
 	l.set.Outlier = written(l.set.Outlier, outlier.Rule.Normalized, func(r *outlier.Rule) *spec.Mode { return &r.Mode })
 	l.lists = []list{
 		listOf("authority", l.set.Authority), listOf("hotspot", l.set.Hotspot), listOf("flow", l.set.Flow), listOf("isolation", l.set.Isolation),
-		listOf("adaptive", l.set.Adaptive), listOf("breaker", l.set.Breaker), listOf("outlier", l.set.Outlier),
+		listOf("adaptive", l.set.Adaptive), listOf("breaker", l.set.Breaker), listOf("upstream", l.set.Upstream), listOf("outlier", l.set.Outlier),
 	}
 }
 

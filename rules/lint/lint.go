@@ -131,7 +131,7 @@ func check(set rules.Set, place func(family string, i int, field string) rules.F
 // looks lists the checks.
 var looks = []func(*linter){
 	(*linter).duplicates, (*linter).shadowed, (*linter).patterns, (*linter).groupPaths, (*linter).refs, (*linter).hosts, (*linter).units, (*linter).unseen,
-	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers, (*linter).clusters, (*linter).levels,
+	(*linter).flows, (*linter).hotspots, (*linter).systems, (*linter).isolations, (*linter).breakers, (*linter).upstreams, (*linter).clusters, (*linter).levels,
 }
 
 // linter is one run over the rules.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync/atomic"
+	"time"
 
 	"github.com/penstock-go/penstock/adapters/internal/response"
 	"github.com/penstock-go/penstock/adapters/refusal"
@@ -53,14 +54,18 @@ const (
 type Guard struct {
 	API      *api.Guard // nil means the default guard
 	Context  string
-	Failures uint32                     // a set of codes
-	CodeOf   func(error) uint32         // the code that the framework gives an error
-	Failure  func(error) bool           // replaces Failures unless nil
-	Params   []Param                    // attached to servers' calls
-	Level    func(*http.Request) string // the criticality that a server's caller names; nil means that none is read
-	AtMost   api.Level                  // of Level
-	Refunds  []string                   // units that calls give back if they fail before their first message
-	Abort    error                      // handlers panic with it when the client may be gone; nil means that they never do
+	Failures uint32             // a set of codes
+	CodeOf   func(error) uint32 // the code that the framework gives an error
+	Failure  func(error) bool   // replaces Failures unless nil
+	// RetryAfter returns how long a client's server wants to be left alone, 0 if it doesn't say. It is
+	// called for the errors of an overloaded server, with the context of the call. nil means that the
+	// calls are a server's.
+	RetryAfter func(context.Context, error) time.Duration
+	Params     []Param                    // attached to servers' calls
+	Level      func(*http.Request) string // the criticality that a server's caller names; nil means that none is read
+	AtMost     api.Level                  // of Level
+	Refunds    []string                   // units that calls give back if they fail before their first message
+	Abort      error                      // handlers panic with it when the client may be gone; nil means that they never do
 }
 
 // Param is a value that calls carry under a name, computed from their requests; "" means none.
@@ -188,7 +193,27 @@ func (c *Call) End(err error) {
 	if err != nil && c.guard.CodeOf(err) != 0 {
 		c.refund()
 	}
-	c.entry.Fail(c.failed(err))
+	c.entry.Fail(c.overloaded(err, c.failed(err)))
+}
+
+// The codes of a server that had too much to do, or didn't answer in time.
+const overloadedCodes uint32 = 1<<refusal.DeadlineExceeded | 1<<refusal.ResourceExhausted | 1<<refusal.Unavailable
+
+// overloaded marks the failure of a client's call, if its server had too much to do. err is the
+// call's own error, which need not be a failure.
+func (c *Call) overloaded(err, failure error) error {
+	g := c.guard
+	if err == nil || g.RetryAfter == nil || overloadedCodes&(1<<min(g.CodeOf(err), 31)) == 0 {
+		return failure
+	}
+	var retryAfter time.Duration
+	if g.CodeOf(err) != refusal.DeadlineExceeded {
+		retryAfter = g.RetryAfter(c.ctx, err)
+	}
+	if failure == nil {
+		failure = api.Ignore(err)
+	}
+	return api.Overloaded(failure, retryAfter)
 }
 
 // Exit ends the call. Defer it directly, so that it sees a panic, which continues. Unless the

@@ -99,6 +99,7 @@ func direct(at guarded) rpctest.Framework {
 				return g
 			}
 			server, client := guard(atServer, rpc.ServerFailures), guard(atClient, rpc.ClientFailures)
+			client.RetryAfter = func(_ context.Context, err error) time.Duration { return reported(err).RetryDelay }
 			serve := func(ctx context.Context, name string, run func(context.Context) error, opts ...api.Option) (err error) {
 				defer func() {
 					if p := recover(); p != nil {

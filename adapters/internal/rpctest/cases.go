@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // every matches all resources.
@@ -132,6 +133,25 @@ func unary() []Case {
 				return fmt.Errorf("%d calls came to the server", n)
 			}
 			return errors.Join(s.is(err, ResourceExhausted), s.counted(client, s.Unary, figures{pass: 1, block: 1, done: 1}))
+		}},
+		{Name: "a client obeys an answer that says when to come back", Server: once, Client: api.RuleSet{Upstream: []upstream.Rule{{
+			ID: "secret", Resource: every, Match: api.MatchRegex, Obey: true, MaxPause: 24 * time.Hour, Throttle: upstream.Throttle{K: 1}}}}, Run: func(s *Stage) error {
+			if err := s.call(); err != nil || s.NoClients != "" {
+				return err
+			}
+			if err := s.is(s.call(), ResourceExhausted); err != nil {
+				return err
+			}
+			err := s.call()
+			if block, ok := errors.AsType[*api.BlockError](err); !ok || block.Kind != api.KindUpstream {
+				return fmt.Errorf("the error is %w", err)
+			} else if wait, known := block.RetryAfter(); !known || wait < time.Hour-time.Second {
+				return fmt.Errorf("the pause lasts %v", wait)
+			}
+			if n := s.comes.Load(); n != 2 {
+				return fmt.Errorf("%d calls came to the server", n)
+			}
+			return s.counted(client, s.Unary, figures{pass: 2, block: 1, done: 2, failed: 1})
 		}},
 		{Name: "a resource of no name is not guarded", Server: once, Client: once,
 			ServerOpts: Options{Resource: func(string) string { return "" }}, ClientOpts: Options{Resource: func(string) string { return "" }},

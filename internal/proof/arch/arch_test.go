@@ -12,7 +12,7 @@ import (
 
 // families are the packages of the rule families. None imports another, except outlier, which
 // uses breakers to eject endpoints.
-const families = "flow isolation adaptive breaker outlier hotspot system authority"
+const families = "flow isolation adaptive breaker upstream outlier hotspot system authority"
 
 // public lists the packages that programs and nested modules may build on.
 const public = "api bandwidth observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
@@ -49,6 +49,7 @@ var layers = []layer{
 	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
 	{"adaptive", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
+	{"upstream", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
 	{"hotspot", "cluster internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
 	{"system", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},

@@ -129,7 +129,7 @@ var statRows = []row{
 	},
 	{
 		invariant:   "A share at or above its fair part gets no units while one below waits.",
-		declaration: "internal/meter.shares.pick",
+		declaration: "internal/meter.shares.pickOf",
 		old:         `least == nil || s.below(least, limit)`,
 		new:         `true`,
 		test:        "go test -run ^TestSharesAreTheirTwin$ ./internal/meter",
@@ -137,7 +137,7 @@ var statRows = []row{
 	{
 		invariant:   "A share that didn't wait has earned nothing meanwhile.",
 		declaration: "internal/meter.shares.begin",
-		old:         `x.used = s.virtual - x.pending`,
+		old:         `x.used = x.band.virtual - x.pending`,
 		new:         ``,
 		test:        "go test -run ^TestSharesAreTheirTwin$ ./internal/meter",
 	},

@@ -31,6 +31,7 @@ import (
 	"github.com/penstock-go/penstock/outlier"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 func TestMain(m *testing.M) { books.Main(m) }
@@ -165,7 +166,7 @@ func TestEveryFieldIsDescribed(t *testing.T) {
 	for name, rule := range map[string]reflect.Type{
 		"flow": reflect.TypeFor[flow.Rule](), "isolation": reflect.TypeFor[isolation.Rule](), "adaptive": reflect.TypeFor[adaptive.Rule](),
 		"authority": reflect.TypeFor[authority.Rule](), "system": reflect.TypeFor[system.Rule](), "breaker": reflect.TypeFor[breaker.Rule](),
-		"outlier": reflect.TypeFor[outlier.Rule](), "hotspot": reflect.TypeFor[hotspot.Rule](),
+		"upstream": reflect.TypeFor[upstream.Rule](), "outlier": reflect.TypeFor[outlier.Rule](), "hotspot": reflect.TypeFor[hotspot.Rule](),
 	} {
 		page, err := os.ReadFile(filepath.Join("rules", name+".md"))
 		require.NoError(t, err)

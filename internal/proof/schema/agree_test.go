@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/figure"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // unsaid lists the reasons for which the loader refuses rules that the schema accepts: the length
@@ -32,6 +33,7 @@ var unsaid = []string{
 	`weightBy: has no meaning without weights`,
 	`perShareQueue: is \d+: use a whole number from 0 to maxQueue`,
 	`: use a duration (from|up to) `,
+	`obey: is false, and the rule has neither retries nor throttle`,
 	`buckets don't divide an interval`,
 	`too small: it would be read as 0`,
 	`per second: a throttle admits at most`,
@@ -125,6 +127,16 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 			values = append(values, map[string]any{"sheddable": v}, map[string]any{"critical": v, "sheddablePlus": "3%"})
 		}
 		values = append(values, map[string]any{"criticalPlus": "5%"})
+	case *upstream.Retries:
+		values = []any{
+			map[string]any{"share": 0.5}, map[string]any{"share": 0}, map[string]any{"share": -0.1}, map[string]any{"share": 1.1}, map[string]any{"least": 1_000_000},
+			map[string]any{"least": 1_000_001}, map[string]any{"least": 1.5}, map[string]any{"share": "20%"}, map[string]any{"most": 1},
+		}
+	case *upstream.Throttle:
+		values = []any{
+			map[string]any{"k": 1}, map[string]any{"k": 0}, map[string]any{"k": 0.5}, map[string]any{"k": 100.5}, map[string]any{"interval": "10s"},
+			map[string]any{"interval": "2h"}, map[string]any{"interval": 5}, map[string]any{"k": "2"}, map[string]any{"buckets": 1},
+		}
 	case interface{ SetBool(bool) }, *bool:
 		values = []any{true, false, "true", 1, 0}
 	case encoding.TextUnmarshaler:

@@ -24,6 +24,7 @@ import (
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // Config configures a Collector. The zero value suits most programs.
@@ -57,6 +58,8 @@ type Collector struct {
 	shareCount, shareHeld, shareQueued  *prometheus.Desc
 	levelCalls, levelReserve            *prometheus.Desc
 	unknownLevels                       *prometheus.Desc
+	paused, pausesMissed                *prometheus.Desc
+	retries, retryBudget, throttled     *prometheus.Desc
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
@@ -97,6 +100,11 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.levelReserve = desc("level_reserve_units", "Units that calls of a level leave free for the levels above, over all resources.", "rule", "type", "level")
 	c.unknownLevels = desc("unknown_criticalities_total", "Unknown words that callers have named as a criticality.")
 	c.valueOverflows = desc("hotspot_value_overflows_total", "Calls whose value found no place and shared a limit with others.", "rule")
+	c.paused = desc("upstream_paused", "Resources or hosts that an upstream rule pauses.", "rule")
+	c.pausesMissed = desc("upstream_missed_pauses_total", "Answers that an upstream rule did not obey, as it had paused too many others.", "rule")
+	c.retries = desc("upstream_retries", "Retries in flight.", "resource", "rule")
+	c.retryBudget = desc("upstream_retry_budget", "Retries that may be in flight now.", "resource", "rule")
+	c.throttled = desc("upstream_refuse_probability", "Probability with which the throttle of an upstream rule refuses a call.", "resource", "rule")
 	c.members = desc("cluster_members", "Members that divide a shared limit while the store is unreachable.", "rule", "type")
 	c.leased = desc("cluster_leased", "Units of a shared limit that this process has leased.", "rule", "type")
 	c.away = desc("cluster_fallback", "1 while the store of a shared limit is unreachable and onFailure decides calls.", "rule", "type")
@@ -225,6 +233,10 @@ func (c *Collector) rules(m metrics) {
 			c.levels(m, rule, kind, all, grow)
 		case system.Stats:
 			c.levels(m, rule, kind, d.Levels, grow)
+		case upstream.Stats:
+			m.gauge(c.paused, float64(d.Paused), rule)
+			m.counter(c.pausesMissed, grow("missed", rule, kind, d.Missed), rule)
+			c.upstreams(m, rule, d)
 		}
 	}
 	for _, t := range c.reader.Thresholds() {
@@ -266,6 +278,21 @@ func (c *Collector) levels(m metrics, rule, kind string, all []core.LevelStats, 
 		m.counter(c.levelCalls, grow("admitted "+name, rule, kind, sum.Admitted), rule, kind, name, "admitted")
 		m.counter(c.levelCalls, grow("refused "+name, rule, kind, sum.Refused), rule, kind, name, "refused")
 		m.gauge(c.levelReserve, float64(sum.Reserve), rule, kind, name)
+	}
+}
+
+// upstreams collects the state of a rule at each resource that has series of its own.
+func (c *Collector) upstreams(m metrics, rule string, f upstream.Stats) {
+	for _, s := range f.Upstreams {
+		resource := c.reader.LabelOf(s.Resource)
+		if resource == series.Other {
+			continue // their states can't be summed
+		}
+		if s.Budget > 0 {
+			m.gauge(c.retries, float64(s.Retries), resource, rule)
+			m.gauge(c.retryBudget, float64(s.Budget), resource, rule)
+		}
+		m.gauge(c.throttled, s.Probability, resource, rule)
 	}
 }
 

@@ -33,6 +33,7 @@ import (
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	penstockprometheus "github.com/penstock-go/penstock/observe/exporter/prometheus"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // newGuard returns a Guard with some counts of every kind, and its collector.
@@ -549,4 +550,39 @@ func TestValuesAndSharedLimits(t *testing.T) {
 	problems, err := testutil.CollectAndLint(c)
 	require.NoError(t, err)
 	assert.Empty(t, problems)
+}
+
+// Upstream rules have metrics of their pauses, retries and throttles.
+func TestUpstreams(t *testing.T) {
+	g, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 2, 15, 0, 0, 0, time.UTC)), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, g.Close()) })
+	require.NoError(t, g.LoadRules(api.RuleSet{Upstream: []upstream.Rule{{
+		ID: "u", Resource: "orders", Obey: true, Retries: upstream.Retries{Least: 2}, Throttle: upstream.Throttle{K: 1},
+	}}}))
+	held, err := g.Entry(t.Context(), "orders", api.Retry())
+	require.NoError(t, err)
+	defer held.Exit()
+	e, err := g.Entry(t.Context(), "orders")
+	require.NoError(t, err)
+	e.Fail(api.Overloaded(errors.New("503"), time.Minute))
+	e.Exit()
+	c := penstockprometheus.NewCollector(g, penstockprometheus.Config{})
+	assert.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(`
+# HELP penstock_upstream_missed_pauses_total Answers that an upstream rule did not obey, as it had paused too many others.
+# TYPE penstock_upstream_missed_pauses_total counter
+penstock_upstream_missed_pauses_total{rule="u"} 0
+# HELP penstock_upstream_paused Resources or hosts that an upstream rule pauses.
+# TYPE penstock_upstream_paused gauge
+penstock_upstream_paused{rule="u"} 1
+# HELP penstock_upstream_refuse_probability Probability with which the throttle of an upstream rule refuses a call.
+# TYPE penstock_upstream_refuse_probability gauge
+penstock_upstream_refuse_probability{resource="orders",rule="u"} 0.5
+# HELP penstock_upstream_retries Retries in flight.
+# TYPE penstock_upstream_retries gauge
+penstock_upstream_retries{resource="orders",rule="u"} 1
+# HELP penstock_upstream_retry_budget Retries that may be in flight now.
+# TYPE penstock_upstream_retry_budget gauge
+penstock_upstream_retry_budget{resource="orders",rule="u"} 2
+`), "penstock_upstream_paused", "penstock_upstream_missed_pauses_total", "penstock_upstream_retries", "penstock_upstream_retry_budget", "penstock_upstream_refuse_probability"))
 }

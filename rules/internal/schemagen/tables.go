@@ -14,6 +14,7 @@ import (
 	"github.com/penstock-go/penstock/rules/gateway"
 	"github.com/penstock-go/penstock/stat"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 // span is the range of a number. If the least is above 0, 0 is allowed too: it means the default.
@@ -57,6 +58,10 @@ var spans = map[string]span{
 	"adaptive.floor":   {0, adaptive.MaxCeiling},
 	"adaptive.ceiling": {0, adaptive.MaxCeiling},
 	"adaptive.start":   {0, adaptive.MaxCeiling},
+
+	"upstream.retries.share": {0, 1},
+	"upstream.retries.least": {0, upstream.MaxLeast},
+	"upstream.throttle.k":    {1, upstream.MaxK},
 
 	"breaker.threshold": {0, breaker.MaxThreshold},
 	"breaker.minCalls":  {0, breaker.MaxMinCalls},
@@ -252,6 +257,10 @@ var partners = map[string][][2][]string{
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},
+	},
+	"upstream": {
+		{{"maxPause"}, {"obey"}},
+		{{"scope"}, {"obey"}},
 	},
 	"isolation": {
 		{{"maxQueue"}, {"maxWait", "threshold"}},
