@@ -79,6 +79,11 @@ func ours(ctx context.Context, g *rpc.Guard, name string, o rpctest.Options, run
 // callKey is the context key of the call that serves a stream, which is notified of sent messages.
 type callKey struct{}
 
+// remote is the context of a server's call: it ends with the client's, and has none of its values.
+type remote struct{ context.Context }
+
+func (remote) Value(any) any { return nil }
+
 // direct is a framework without a network; at guards the server's calls, our code the client's.
 func direct(at guarded) rpctest.Framework {
 	const unary, stream = "/test/Unary", "/test/Stream"
@@ -110,8 +115,15 @@ func direct(at guarded) rpctest.Framework {
 				if atServer.Resource != nil {
 					name = atServer.Resource(name)
 				}
-				if ctx = s.Around(ctx); name == "" {
+				word := ""
+				if level, given := api.CriticalityOf(ctx); given {
+					word = level.String()
+				}
+				if ctx = s.Around(remote{ctx}); name == "" {
 					return run(ctx)
+				}
+				if atServer.Levels {
+					ctx = atServer.Guard.WithReceivedCriticality(ctx, word, atServer.AtMost)
 				}
 				return at(ctx, server, name, atServer, run, append(opts, api.Inbound())...)
 			}
