@@ -189,3 +189,22 @@ func (c *badClock) Now() int64 {
 }
 
 func (c *badClock) Sleep(context.Context, time.Duration) error { return nil }
+
+// Tenants with weights of their own take no room from the others.
+// known bug 278
+func TestWeightsTakeNoRoomOfOthers(t *testing.T) {
+	r := sharing(isolation.Share{By: "param tenant", Weights: map[string]int{"acme": 4}, MaxShares: 1})
+	g := newGuard(t, r)
+	e := g.enter(by("acme"))
+	other := g.waits("other", by("other"))
+	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	require.True(t, ok)
+	assert.Equal(t, []string{"share acme: holds 1 of 0.8, 0 queued, 1 served", "share other: holds 0 of 0.2, 1 queued, 0 served"}, stats.Lines(start))
+	r.Share.Weights = map[string]int{"other": 4}
+	g.load(r)
+	e.Exit()
+	other.exit()
+	r.Share.By, r.Share.Weights = "origin", nil
+	g.load(r)
+	g.enter(by("last")).Exit()
+}

@@ -102,6 +102,14 @@ func (c *shareCounts) add(o shareCounts) {
 func (s *Share) key() float64 { return s.used + s.pending }
 func (s *Share) active() bool { return s.held > 0 || s.length > 0 }
 
+// bound is 1 for a share that MaxShares bounds, otherwise 0.
+func (s *Share) bound() int {
+	if s.named || s.other > 0 {
+		return 0
+	}
+	return 1
+}
+
 // Semaphore returns the semaphore that the share belongs to.
 func (s *Share) Semaphore() *Semaphore { return s.semaphore }
 
@@ -119,7 +127,7 @@ type shares struct {
 	bands [Levels]band // the highest first
 	all   []*Share
 	table shareTable
-	inAll int // number of others
+	bound int // number of shares that MaxShares bounds
 	hand  int
 	ids   uint64
 	gone  shareCounts // of forgotten shares
@@ -171,7 +179,9 @@ func (s *shares) configure(c *Sharing) {
 		if x.other > 0 {
 			weight = 1
 		}
+		s.bound -= x.bound()
 		x.named = named
+		s.bound += x.bound()
 		s.weigh(x, weight)
 	}
 	if anew {

@@ -6,7 +6,7 @@ func (s *shares) find(t *Tenant) *Share {
 	if x := s.table.find(&t.Name, level, hash); x != nil {
 		return x
 	}
-	if _, named := s.sharing.weight(t); named || len(s.all)-s.inAll < s.sharing.MaxShares {
+	if _, named := s.sharing.weight(t); named || s.bound < s.sharing.MaxShares {
 		return nil
 	}
 	return s.bands[level].others[hash%otherShares]
@@ -24,16 +24,16 @@ func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 			x.tenant.Class = t.Class.Clone()
 			s.weigh(x, weight)
 		}
-	case named || len(s.all)-s.inAll < s.sharing.MaxShares:
+	case named || s.bound < s.sharing.MaxShares:
 		x = s.add(g, level, hash, weight)
 		x.tenant, x.named = Tenant{t.Name.Clone(), t.Class.Clone(), level}, named
+		s.bound += x.bound()
 		s.table.add(x)
 	default:
 		at := &s.bands[level].others[hash%otherShares]
 		if *at == nil {
 			*at = s.add(g, level, hash, 1)
 			(*at).other = int(hash%otherShares) + 1
-			s.inAll++
 		}
 		x = *at
 	}
@@ -61,9 +61,9 @@ func (s *shares) forget() {
 }
 
 func (s *shares) drop(x *Share) {
+	s.bound -= x.bound()
 	switch {
 	case x.other > 0:
-		s.inAll--
 		if at := &x.band.others[x.other-1]; *at == x {
 			*at = nil
 		}

@@ -35,6 +35,7 @@ type twinShare struct {
 	tenant        Tenant // with the level
 	other         int    // number of the share of several tenants, from 1
 	orphan        bool
+	named         bool
 	weight        int64
 	held          int64
 	used, pending float64
@@ -152,7 +153,7 @@ func (m *sharesTwin) find(t Tenant) *twinShare {
 	}
 	own := 0
 	for _, x := range m.shares {
-		if x.other == 0 {
+		if x.other == 0 && !x.named {
 			own++
 		}
 		if x.other == 0 && !x.orphan && x.tenant.Name == t.Name && x.tenant.Level == t.Level {
@@ -173,7 +174,7 @@ func (m *sharesTwin) find(t Tenant) *twinShare {
 		}
 	}
 	m.ids++
-	m.shares = append(m.shares, &twinShare{id: m.ids, tenant: t, other: other, weight: weight, at: m.now})
+	m.shares = append(m.shares, &twinShare{id: m.ids, tenant: t, other: other, named: named, weight: weight, at: m.now})
 	return m.shares[len(m.shares)-1]
 }
 
@@ -207,10 +208,11 @@ func (m *sharesTwin) set(limit int64, c *Sharing) {
 			break
 		}
 		if x.orphan = x.orphan || old == nil || old.By != c.By || old.Levels != c.Levels; !x.orphan {
-			weight, _ := c.weight(&x.tenant)
+			weight, named := c.weight(&x.tenant)
 			if x.other > 0 {
 				weight = 1
 			}
+			x.named = named
 			m.weigh(x, weight)
 		}
 	}
