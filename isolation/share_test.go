@@ -208,3 +208,19 @@ func TestWeightsTakeNoRoomOfOthers(t *testing.T) {
 	g.load(r)
 	g.enter(by("last")).Exit()
 }
+
+// A tenant whose calls were all refused has no share, but they count.
+// known bug 279
+func TestRefusalsOfTenantsWithoutShareCount(t *testing.T) {
+	r := sharing(byTenant)
+	r.MaxQueue = 1
+	g := newGuard(t, r)
+	e := g.enter(by("a"))
+	waits := g.waits("b", by("b"))
+	g.refused(by("c"))
+	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	require.True(t, ok)
+	assert.Equal(t, isolation.ShareStats{Refused: 1}, stats.Rest)
+	e.Exit()
+	waits.exit()
+}

@@ -98,6 +98,8 @@ func (g *Semaphore) RefusedShare(t *Tenant) {
 	if s := g.shares; s != nil && s.sharing != nil {
 		if x := s.find(t); x != nil {
 			x.figures.refused++
+		} else {
+			s.gone.refused++
 		}
 	}
 	g.release()
