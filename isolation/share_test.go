@@ -224,3 +224,17 @@ func TestRefusalsOfTenantsWithoutShareCount(t *testing.T) {
 	e.Exit()
 	waits.exit()
 }
+
+// In shadow mode, a call that would have lost its place to another tenant's counts as refused.
+// known bug 280
+func TestDisplacedInShadowMode(t *testing.T) {
+	r := sharing(byTenant)
+	r.Mode, r.MaxQueue = spec.Shadow, 2
+	g := newGuard(t, r)
+	open := []engine.Entry{g.enter(by("a")), g.enter(by("a")), g.enter(by("a")), g.enter(by("b"))}
+	assert.EqualValues(t, 1, g.figures("permits").ShadowBlocked)
+	for _, e := range open {
+		e.Exit()
+	}
+	assert.EqualValues(t, 1, g.figures("permits").ShadowBlocked)
+}

@@ -186,6 +186,12 @@ func (c *controller) shadowShare(inv *engine.Invocation, revision uint64) {
 		inv.ReserveShare(g, share)
 	case place != nil:
 		inv.ReservePlace(place)
+		lane, blocked := inv.Lane(), &c.record.ShadowBlocked // the call may end first
+		place.Attend(func() {
+			if place.Displaced() {
+				blocked.Add(lane, 1)
+			}
+		})
 	default:
 		c.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
