@@ -120,6 +120,11 @@ func TestOtherFamilies(t *testing.T) {
 				"  - {id: tokens, resource: POST /chat, param: user, unit: tokens, threshold: 900}\n" +
 				"  - {id: money, resource: POST /chat, param: user, unit: microUSD, threshold: 90000}\n",
 		},
+		{ // known bug 281: a rule for what calls cost has a count of its own
+			file: "isolation:\n" +
+				"  - {id: bytes, resource: POST /chat, unit: bytes, threshold: 10}\n" +
+				"  - {id: calls, resource: POST /chat, threshold: 100, maxQueue: 500, maxWait: 2s, share: {by: param tenant}}\n",
+		},
 		{
 			file: "flow:\n  - {resource: PUT /file, unit: bytes, threshold: 1}\nisolation:\n  - {resource: PUT /file, unit: byte, threshold: 1}\n",
 			finding: "rules.yaml:4:33: isolation[0].unit: \"byte\" is not the unit \"bytes\" of flow[0] at 2:5, so a cost in one " +

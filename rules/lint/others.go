@@ -187,7 +187,7 @@ func (l *linter) idleShare(i int) {
 	for _, j := range l.list("isolation").about(r.Resource) {
 		other := l.set.Isolation[j]
 		tighter := cmp.Or(cmp.Compare(other.Threshold, r.Threshold), cmp.Compare(other.MaxQueue, r.MaxQueue), cmp.Compare(other.MaxWait, r.MaxWait), cmp.Compare(j, i)) < 0
-		if tighter && !stricterIsolation(other, r) && other.Mode == spec.Enforce && !other.Shared() {
+		if tighter && other.Unit == "" && !stricterIsolation(other, r) && other.Mode == spec.Enforce && !other.Shared() {
 			l.add("PN027", Warning, "isolation", i, "share", "nobody has a share: %s is tighter, and only the share of the tightest rule has an effect; move it there", l.at("isolation", j))
 			return
 		}
