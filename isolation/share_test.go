@@ -238,3 +238,15 @@ func TestDisplacedInShadowMode(t *testing.T) {
 	}
 	assert.EqualValues(t, 1, g.figures("permits").ShadowBlocked)
 }
+
+// Of several names for a number, the usual one decides.
+// known bug 282
+func TestWeightOfANumber(t *testing.T) {
+	for range 20 {
+		g := newGuard(t, sharing(isolation.Share{By: "param tenant", Weights: map[string]int{"7": 4, "07": 2, "+7": 9}}))
+		g.enter(by(7)).Exit()
+		stats, ok := g.figures("permits").Details.(isolation.Stats)
+		require.True(t, ok)
+		require.EqualValues(t, 4, stats.Top[0].Weight)
+	}
+}

@@ -36,12 +36,13 @@ func newTenants(r *Rule, now func() int64) *tenants {
 	}
 }
 
-// weights returns the weights of values: a name that is a number stands for the number as well.
+// weights returns the weights of values: a name that is a number, as it is usually written, stands
+// for the number as well.
 func weights(named map[string]int) map[argument.Value]int64 {
 	all := make(map[argument.Value]int64, len(named))
 	for name, w := range named {
 		all[argument.Of(name)] = int64(w)
-		if n, err := strconv.ParseInt(name, 10, 64); err == nil {
+		if n, err := strconv.ParseInt(name, 10, 64); err == nil && strconv.FormatInt(n, 10) == name {
 			all[argument.Int(n)] = int64(w)
 		}
 	}
