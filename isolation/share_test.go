@@ -250,3 +250,27 @@ func TestWeightOfANumber(t *testing.T) {
 		require.EqualValues(t, 4, stats.Top[0].Weight)
 	}
 }
+
+// While a large call waits for the rest of its units, Explain knows which calls run at once, which wait
+// and which find their queue full.
+// known bug 283
+func TestExplainBesideALargeCall(t *testing.T) {
+	r := sharing(isolation.Share{By: "param tenant", PerShareQueue: 1})
+	r.Threshold = 4
+	g := newGuard(t, r)
+	explain := func(opts ...engine.Option) core.Outcome {
+		x, err := g.Explain(t.Context(), "orders", opts)
+		require.NoError(t, err)
+		return x.Rules[0].Outcome
+	}
+	open := []engine.Entry{g.enter(by("a"), engine.Units(3))}
+	large := g.waits("large", by("a"), engine.Units(3))
+	assert.Equal(t, core.Refused, explain(by("a")))
+	g.refused(by("a"))
+	assert.Equal(t, core.Passes, explain(by("b")))
+	open = append(open, g.enter(by("b")))
+	assert.Equal(t, core.Waits, explain(by("b")))
+	open[0].Exit()
+	large.exit()
+	open[1].Exit()
+}

@@ -12,6 +12,15 @@ func (s *shares) find(t *Tenant) *Share {
 	return s.bands[level].others[hash%otherShares]
 }
 
+// weightOf returns the weight that the share of a tenant has once the tenant's next call joins.
+func (s *shares) weightOf(t *Tenant) int64 {
+	weight, named := s.sharing.weight(t)
+	if !named && s.bound >= s.sharing.MaxShares && s.table.find(&t.Name, s.sharing.level(t), t.Name.Hash()) == nil {
+		return 1 // it finds no room of its own
+	}
+	return weight
+}
+
 // obtain returns the share of a tenant, which may be new.
 func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 	s.forget()

@@ -108,12 +108,9 @@ func (g *Semaphore) RefusedShare(t *Tenant) {
 // mayQueueLocked reports whether the queue has room for the call, perhaps in place of another.
 func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 	length := 0
-	weight, _ := s.sharing.weight(t)
+	weight := s.weightOf(t)
 	if x := s.find(t); x != nil {
 		length = x.length
-		if x.other > 0 {
-			weight = 1
-		}
 	}
 	switch lowest, level := s.lowest(), s.sharing.level(t); {
 	case length >= min(c.Queue, s.sharing.PerShare):

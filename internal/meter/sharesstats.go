@@ -2,6 +2,7 @@ package meter
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/penstock-go/penstock/core/argument"
@@ -92,8 +93,8 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 	b := &s.bands[f.Level]
 	limit := c.limit(&g.queue)
 	room := c.Units <= limit && g.total() <= limit-c.Units
-	f.Runs = room && g.queue.length+s.waiting == 0
-	f.Waits = !f.Runs && (room || c.Units <= limit && g.mayQueueLocked(s, c, t)) && c.Queue > 0
+	f.Runs = room && (g.queue.length+s.waiting == 0 || g.nextLocked(s, c, t))
+	f.Waits = !f.Runs && c.Units <= limit && g.mayQueueLocked(s, c, t) && c.Queue > 0
 	f.Weight, _ = s.sharing.weight(t)
 	f.Part = float64(s.limitOf(b, limit)) * float64(f.Weight) / float64(b.weights+f.Weight)
 	x := s.find(t)
@@ -113,4 +114,46 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 		}
 	}
 	return f
+}
+
+// nextLocked reports whether the call would be served before those that wait, as far as can be told
+// without letting it join.
+func (g *Semaphore) nextLocked(s *shares, c Claim, t *Tenant) bool {
+	if g.queue.length > 0 {
+		return false
+	}
+	level := s.sharing.level(t)
+	for i := range s.bands[:level] {
+		if s.bands[i].heaps[byKey].first() != nil {
+			return false
+		}
+	}
+	b, x := s.bands[level], s.find(t) // the copy of the band has the weight of the call's share, too
+	y := Share{id: math.MaxUint64}
+	if x != nil {
+		if x.length > 0 && (!c.First || x.spot(c.units(), c.units()).behind != nil) {
+			return false
+		}
+		y = Share{id: x.id, weight: x.weight, held: x.held, used: x.used, pending: x.pending, ranks: ranks[*Waiter]{length: x.length}}
+		y.used += float64(uint64(s.now-x.at)) * float64(x.held) / float64(x.weight)
+	} else {
+		y.weight = s.weightOf(t)
+	}
+	if !y.active() {
+		b.weights += y.weight
+	}
+	if y.length == 0 {
+		y.used = max(y.used, b.virtual-y.pending)
+	}
+	ahead := func(kind heapKind) *Share {
+		if first := b.heaps[kind].first(); first != nil && first != x && kind.before(first, &y) {
+			return first
+		}
+		return &y
+	}
+	least := *ahead(byKey)
+	if least.band = &b; s.below(&least, g.queue.limit) {
+		return least.id == y.id
+	}
+	return ahead(byHeld) == &y
 }
