@@ -58,7 +58,8 @@ func (c *Sharing) level(t *Tenant) int {
 //
 // The virtual time is the later of the last served key and its own growth. A share that didn't wait
 // begins there: it has earned nothing meanwhile. The growth keeps a stream of new tenants from
-// starving an old one.
+// starving an old one. While nobody waits, neither keys nor virtual time grow: idle capacity is no
+// debt. Equal shares take turns.
 //
 // With levels, free units go to the highest level that waits: each level is a band of shares with a
 // virtual time of its own, and of the limit it has the units that other bands don't hold. So no call
@@ -69,16 +70,17 @@ type Share struct {
 	band      *band
 	tenant    Tenant
 	hash      uint64
-	id        uint64 // increases; breaks ties
+	id        uint64 // increases with each grant; breaks ties
 	weight    int64
 	other     int // of a share of several tenants, its number from 1
 	named     bool
 	orphan    bool // of another Sharing.By: no call finds it
 
 	held    int64
-	used    float64 // ns of units per weight, up to the time at
+	used    float64 // ns of units per weight while calls of the band waited
 	pending float64 // the use to expect of held units, per weight
-	at      int64
+	at      int64   // the time up to which used and area are known
+	busy    int64   // the band's at that time
 	area    float64 // ns of units held, of late
 	done    float64 // units given back in that time
 
@@ -136,6 +138,7 @@ type shares struct {
 // band holds the shares of one level.
 type band struct {
 	level   int
+	busy    int64 // ns for which calls have waited
 	virtual float64
 	latest  float64 // the greatest key of a share that gave back its last unit
 	weights int64   // of active shares
@@ -212,24 +215,29 @@ func (s *shares) pass(now int64) {
 		return
 	}
 	for i := range s.bands {
-		if b := &s.bands[i]; b.weights > 0 {
-			b.virtual += growth * float64(uint64(now-s.now)) * float64(b.held) / float64(b.weights)
+		if b := &s.bands[i]; b.waits() {
+			b.busy += now - s.now
+			b.virtual += growth * float64(now-s.now) * float64(b.held) / float64(b.weights)
 		}
 	}
 	s.now = now
 }
+
+// waits reports whether a call waits.
+func (b *band) waits() bool { return b.heaps[byKey].first() != nil }
 
 // settle brings the use of a share up to date, and reports whether it has changed.
 func (s *shares) settle(x *Share) bool {
 	if s.now == x.at {
 		return false
 	}
-	area := float64(uint64(s.now-x.at)) * float64(x.held)
-	x.at = s.now
-	x.used += area / float64(x.weight)
+	area := float64(s.now-x.at) * float64(x.held)
+	used := float64(x.band.busy-x.busy) * float64(x.held)
+	x.at, x.busy = s.now, x.band.busy
+	x.used += used / float64(x.weight)
 	x.area += area
 	s.area += area
-	return area > 0
+	return used > 0
 }
 
 // expected returns the time for which a unit of the share is likely to be held.
@@ -254,7 +262,11 @@ func (s *shares) begin(x *Share) {
 func (s *shares) grant(x *Share, n int64) {
 	s.settle(x)
 	b := x.band
-	b.virtual = max(b.virtual, x.key())
+	if b.waits() {
+		b.virtual = max(b.virtual, x.key())
+	}
+	s.ids++
+	x.id = s.ids
 	s.activate(x)
 	x.pending += float64(n) * s.expected(x) / float64(x.weight)
 	x.held += n

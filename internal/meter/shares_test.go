@@ -335,3 +335,42 @@ func TestSharesUnderLoad(t *testing.T) {
 	g.Release(0, 1)
 	assert.True(t, g.Held() == 0 && g.Queued() == 0 && g.shares == nil && g.word.Load()&frozen == 0)
 }
+
+// Units that a tenant used while nobody waited are no debt: it gets its fair part as soon as others
+// come. Nor does one tenant's queue empty before the others' if calls take no time.
+// known bug 284
+func TestIdleCapacityIsNoDebt(t *testing.T) {
+	const hour, second = int64(3600e9), int64(1e9)
+	for _, takes := range []int64{second, 0} {
+		var g Semaphore
+		sharing := &Sharing{By: "param tenant", PerShare: 100, MaxShares: 100}
+		claim := Claim{Units: 1, Queue: 1000, Limit: 3, Revision: 1}
+		alone := make([]*Share, 3)
+		for i := range alone {
+			_, alone[i], _ = g.JoinShare(claim, sharing, tenant(0), 0)
+		}
+		served := make(map[int]int)
+		var running []*Share
+		for n := range 11 {
+			for range 20 {
+				_, _, place := g.JoinShare(claim, sharing, tenant(n), hour)
+				place.Attend(func() {
+					served[n]++
+					running = append(running, place.Share())
+				})
+			}
+		}
+		for _, share := range alone {
+			share.releaseAt(hour, 1, false)
+		}
+		for now := hour; len(running) > 0 && served[0] < 2; {
+			now += takes
+			ends := running[0]
+			running = running[1:]
+			ends.releaseAt(now, 1, false)
+		}
+		for n := range 11 {
+			assert.InDelta(t, 2, served[n], 1, "tenant %d, calls of %d ns", n, takes)
+		}
+	}
+}

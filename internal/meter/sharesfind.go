@@ -51,7 +51,7 @@ func (s *shares) obtain(g *Semaphore, t *Tenant) *Share {
 
 func (s *shares) add(g *Semaphore, level int, hash uint64, weight int64) *Share {
 	s.ids++
-	x := &Share{semaphore: g, band: &s.bands[level], clock: s.sharing.Now, hash: hash, id: s.ids, weight: weight, at: s.now, all: len(s.all)}
+	x := &Share{semaphore: g, band: &s.bands[level], clock: s.sharing.Now, hash: hash, id: s.ids, weight: weight, at: s.now, busy: s.bands[level].busy, all: len(s.all)}
 	s.all = append(s.all, x)
 	return x
 }

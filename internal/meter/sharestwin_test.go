@@ -19,6 +19,7 @@ type sharesTwin struct {
 	now      int64
 	virtual  [Levels]float64
 	latest   [Levels]float64
+	busy     [Levels]int64 // for which calls have waited
 	area     float64
 	done     float64
 	plain    []*twinCall // outside shares
@@ -39,7 +40,7 @@ type twinShare struct {
 	weight        int64
 	held          int64
 	used, pending float64
-	at            int64
+	at, busy      int64
 	area, done    float64
 	line          []*twinCall
 	paid          int64
@@ -87,7 +88,8 @@ func (m *sharesTwin) pass(now int64) {
 		return
 	}
 	for level := range m.virtual {
-		if held, weights := m.sumsOf(level); weights > 0 {
+		if held, weights := m.sumsOf(level); m.waits(level) {
+			m.busy[level] += now - m.now
 			m.virtual[level] += growth * float64(now-m.now) * float64(held) / float64(weights)
 		}
 	}
@@ -96,12 +98,17 @@ func (m *sharesTwin) pass(now int64) {
 
 func (m *sharesTwin) settle(x *twinShare) bool {
 	area := float64(m.now-x.at) * float64(x.held)
-	x.used += area / float64(x.weight)
+	used := float64(m.busy[x.tenant.Level]-x.busy) * float64(x.held)
+	x.used += used / float64(x.weight)
 	x.area += area
 	m.area += area
-	moved := x.at != m.now
-	x.at = m.now
-	return moved && area > 0
+	x.at, x.busy = m.now, m.busy[x.tenant.Level]
+	return used > 0
+}
+
+// waits reports whether a call of a level waits.
+func (m *sharesTwin) waits(level int) bool {
+	return slices.ContainsFunc(m.shares, func(x *twinShare) bool { return x.tenant.Level == level && len(x.line) > 0 })
 }
 
 // insert puts a call into a line, ahead of the calls that pay for it; see queueTwin.
@@ -174,7 +181,7 @@ func (m *sharesTwin) find(t Tenant) *twinShare {
 		}
 	}
 	m.ids++
-	m.shares = append(m.shares, &twinShare{id: m.ids, tenant: t, other: other, named: named, weight: weight, at: m.now})
+	m.shares = append(m.shares, &twinShare{id: m.ids, tenant: t, other: other, named: named, weight: weight, at: m.now, busy: m.busy[t.Level]})
 	return m.shares[len(m.shares)-1]
 }
 
@@ -346,7 +353,11 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 func (m *sharesTwin) grant(w *twinCall) {
 	x := w.share
 	m.settle(x)
-	m.virtual[x.tenant.Level] = max(m.virtual[x.tenant.Level], x.key())
+	if level := x.tenant.Level; m.waits(level) {
+		m.virtual[level] = max(m.virtual[level], x.key())
+	}
+	m.ids++
+	x.id = m.ids
 	mean := 0.0
 	if x.done > 0 {
 		mean = x.area / x.done
