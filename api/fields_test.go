@@ -234,6 +234,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			in:    func(s *rules.Set) *[]isolation.Rule { return &s.Isolation },
 			least: func(r *isolation.Rule) { r.Resource, r.Threshold = "orders", 5 },
 			also:  []func(*isolation.Rule){queue},
+			fits:  func(r isolation.Rule) bool { return r.Shed == api.ShedNone || r.MaxQueue > 0 },
 			fields: map[string]field[isolation.Rule]{
 				"id":        {say: func(r *isolation.Rule) { r.ID = "mine" }},
 				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},

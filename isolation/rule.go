@@ -55,6 +55,10 @@ type Rule struct {
 	// Share divides the permits between tenants while calls wait. The zero value serves all calls in
 	// the order in which they came.
 	Share Share `yaml:"share,omitempty"`
+	// Shed decides who waits in front. The zero value is api.ShedNone: calls are served in order. With
+	// api.ShedLevels a freed permit goes to the highest criticality that waits, and a full queue loses
+	// the last call of the lowest; see api.Criticality. Needs MaxQueue, and no Cluster.
+	Shed spec.Shed `yaml:"shed,omitempty"`
 	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
 	// local to this process. Needs an ID, and no MaxQueue.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
@@ -80,7 +84,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := r.check(); err != nil {
 		return r, err
 	}
-	if err := r.checkShare(); err != nil {
+	if err := cmp.Or(r.checkShed(), r.checkShare()); err != nil {
 		return r, err
 	}
 	r.Share = r.Share.normalized(&r)

@@ -66,6 +66,19 @@ func (s Share) normalized(r *Rule) Share {
 	return s
 }
 
+// checkShed refuses orders that can't be.
+func (r Rule) checkShed() error {
+	switch err := spec.CheckShed(r.Shed, spec.Floors{}); {
+	case err != nil || r.Shed == spec.ShedNone:
+		return err
+	case r.Shared():
+		return spec.BadField("shed", "has no meaning for cluster, which has no queue: remove shed or cluster")
+	case r.MaxQueue == 0:
+		return spec.BadField("shed", "needs a queue, where calls of lower levels wait: set maxQueue and maxWait")
+	}
+	return nil
+}
+
 // checkShare refuses shares that can't be.
 func (r Rule) checkShare() error {
 	s := &r.Share

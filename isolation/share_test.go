@@ -60,7 +60,7 @@ func TestDisplaced(t *testing.T) {
 	other := g.waits("other", by("b"))
 	<-second.done
 	require.ErrorIs(t, second.err, core.ErrBlocked)
-	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full and its tenant had the most calls waiting`)
+	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full, and a call of another tenant or a higher level took its place`)
 	block, ok := errors.AsType[*core.BlockError](second.err)
 	assert.True(t, ok && block.Rule == "permits")
 	stats, ok := g.figures("permits").Details.(isolation.Stats)

@@ -26,7 +26,7 @@ type Stats struct {
 // the share does: a tenant without calls is forgotten if another needs the room.
 type ShareStats struct {
 	Resource  string  `json:"resource,omitempty"`
-	Share     string  `json:"share,omitempty"` // the tenant
+	Share     string  `json:"share,omitempty"` // the tenant, and with levels the level of its calls
 	Weight    int64   `json:"weight"`
 	Part      float64 `json:"part"` // fair part of the limit as of now, in units; 0 without calls
 	Held      int64   `json:"held"` // units
@@ -39,9 +39,9 @@ type ShareStats struct {
 
 const topShares = 100
 
-func newShareStats(resource string, x meter.ShareStats) ShareStats {
+func newShareStats(resource, name string, x meter.ShareStats) ShareStats {
 	return ShareStats{
-		Resource: resource, Share: shareName(x.Tenant, x.Other), Weight: x.Weight, Part: x.Part, Held: x.Held, Queued: x.Queued,
+		Resource: resource, Share: name, Weight: x.Weight, Part: x.Part, Held: x.Held, Queued: x.Queued,
 		Served: x.Served, Refused: x.Refused, Displaced: x.Displaced, Expired: x.Expired,
 	}
 }
@@ -54,9 +54,9 @@ func shareStats(controllers []*controller) core.Details {
 		if c.semaphore == nil || !c.shares() {
 			continue
 		}
-		largest, others, n := c.resource.LookSemaphore(c.owner).Shares(topShares)
+		largest, others, n := c.resource.LookSemaphore(c.owner).Shares(topShares, &c.tenants.sharing)
 		for _, x := range largest {
-			f.Top = append(f.Top, newShareStats(c.refusal.Resource, x))
+			f.Top = append(f.Top, newShareStats(c.refusal.Resource, c.tenants.shareName(&x), x))
 		}
 		rest.Add(others)
 		f.Shares += n
@@ -64,8 +64,7 @@ func shareStats(controllers []*controller) core.Details {
 	slices.SortStableFunc(f.Top, func(a, b ShareStats) int {
 		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
 	})
-	f.Rest = newShareStats("", rest)
-	f.Rest.Share = ""
+	f.Rest = newShareStats("", "", rest)
 	f.Top, f.Rest = f.Largest(topShares)
 	return f
 }

@@ -14,26 +14,43 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// tenants are the tenants of a rule that shares its permits between them.
+// tenants are the tenants of a rule that shares its permits between them, or only between levels of
+// criticality: then all calls of a level are one tenant's.
 type tenants struct {
-	sharing  meter.Sharing
-	by       string // name of the attachment; empty for the caller
-	weightBy string
+	sharing      meter.Sharing
+	by, weightBy source
 }
 
 // newTenants returns nil if the rule doesn't share.
 func newTenants(r *Rule, now func() int64) *tenants {
-	s := &r.Share
-	if s.By == "" {
+	s := r.Share
+	switch {
+	case s.By != "":
+	case r.Shed == spec.ShedNone:
 		return nil
+	default:
+		s.PerShareQueue, s.MaxShares = r.MaxQueue, 1
 	}
 	return &tenants{
-		by: strings.TrimPrefix(s.By, paramPrefix), weightBy: strings.TrimPrefix(s.WeightBy, paramPrefix),
+		by: sourceOf(s.By), weightBy: sourceOf(s.WeightBy),
 		sharing: meter.Sharing{
 			Now: now, By: s.By, PerShare: s.PerShareQueue, MaxShares: s.MaxShares,
-			Weights: weights(s.Weights), ByClass: s.WeightBy != "",
+			Weights: weights(s.Weights), ByClass: s.WeightBy != "", Levels: r.Shed == spec.ShedLevels,
 		},
 	}
+}
+
+// source says what of a call names its tenant: an attachment, the caller, or nothing.
+type source struct {
+	param  string
+	caller bool
+}
+
+func sourceOf(text string) source {
+	if text == origin {
+		return source{caller: true}
+	}
+	return source{param: strings.TrimPrefix(text, paramPrefix)}
 }
 
 // weights returns the weights of values: a name that is a number, as it is usually written, stands
@@ -51,24 +68,27 @@ func weights(named map[string]int) map[argument.Value]int64 {
 
 // of returns the tenant of a call.
 func (t *tenants) of(inv *engine.Invocation) meter.Tenant {
-	tenant := meter.Tenant{Name: valueOf(inv, t.by)}
+	tenant := meter.Tenant{Name: t.by.of(inv)}
 	if t.sharing.ByClass {
-		tenant.Class = valueOf(inv, t.weightBy)
+		tenant.Class = t.weightBy.of(inv)
+	}
+	if t.sharing.Levels {
+		tenant.Level = int(inv.Level() - core.CriticalPlus)
 	}
 	return tenant
 }
 
-// valueOf returns the value of an attachment, the first if there are several, or the caller.
-func valueOf(inv *engine.Invocation, name string) argument.Value {
-	if name == origin {
-		if inv.Origin() == "" {
-			return argument.Value{}
-		}
+// of returns the value of an attachment, the first if there are several, or the caller.
+func (s source) of(inv *engine.Invocation) argument.Value {
+	switch {
+	case s.caller && inv.Origin() != "":
 		return argument.Of(inv.Origin())
+	case s.caller || s.param == "":
+		return argument.Value{}
 	}
-	switch v, sole := inv.ParamValue(name); {
+	switch v, sole := inv.ParamValue(s.param); {
 	case !sole:
-		return inv.ParamValues(name)[0].Value
+		return inv.ParamValues(s.param)[0].Value
 	case v != nil:
 		return *v
 	}
@@ -226,7 +246,7 @@ func (c *controller) explainShare(inv *engine.Invocation, revision uint64, j *co
 		j.Outcome = core.Refused
 	}
 	j.Measures = append(j.Measures, core.Measure{
-		Of: "units of its share", For: shareName(t.Name, share.Other), Measured: float64(share.Held), Limit: share.Part,
+		Of: "units of its share", For: c.tenants.shareName(&share.ShareStats), Measured: float64(share.Held), Limit: share.Part,
 	})
 }
 
@@ -239,15 +259,23 @@ func ordinal(n int) string {
 	return strconv.Itoa(n) + ending
 }
 
-// shareName names a share for people.
-func shareName(tenant argument.Value, other int) string {
-	switch text, ok := tenant.Scalar().(string); {
-	case other > 0:
-		return fmt.Sprintf("others %d", other)
-	case tenant.IsNone():
-		return "no tenant"
+// shareName names a share for people: the tenant, the level of its calls, or both.
+func (t *tenants) shareName(x *meter.ShareStats) (name string) {
+	level := (core.CriticalPlus + core.Level(x.Level)).String()
+	switch text, ok := x.Tenant.Scalar().(string); {
+	case t.sharing.By == "":
+		return level
+	case x.Other > 0:
+		name = fmt.Sprintf("others %d", x.Other)
+	case x.Tenant.IsNone():
+		name = "no tenant"
 	case ok:
-		return shown.Label(text)
+		name = shown.Label(text)
+	default:
+		name = shown.Label(x.Tenant.String())
 	}
-	return shown.Label(tenant.String())
+	if t.sharing.Levels {
+		name += ", " + level
+	}
+	return name
 }

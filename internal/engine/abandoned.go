@@ -45,11 +45,12 @@ func (e *abandoned) Unwrap() []error { return []error{e.BlockError, e.cause} }
 // errDisplaced is the cause of the rejection of a call that lost its place in a queue.
 var errDisplaced = errors.New("displaced")
 
-// displaced is the rejection of a call that lost its place in a queue to a call of another share.
+// displaced is the rejection of a call that lost its place in a queue to a call of another tenant, or of
+// a higher level.
 type displaced struct{ *core.BlockError }
 
 func (e displaced) Error() string {
-	return e.BlockError.Error() + ": the queue was full and its tenant had the most calls waiting"
+	return e.BlockError.Error() + ": the queue was full, and a call of another tenant or a higher level took its place"
 }
 
 // Unwrap exposes the rejection to errors.Is and errors.As.

@@ -24,11 +24,11 @@ type ShareStats struct {
 
 // Shares returns the largest shares, at most the given number, by the units they hold and the calls
 // that wait, then by the calls served; the sum of the rest, including forgotten ones; and the number
-// of shares.
-func (g *Semaphore) Shares(most int) (largest []ShareStats, rest ShareStats, n int) {
+// of shares. There are none if the units are shared in another way.
+func (g *Semaphore) Shares(most int, by *Sharing) (largest []ShareStats, rest ShareStats, n int) {
 	g.lock()
 	var all []ShareStats
-	if s := g.shares; s != nil {
+	if s := g.shares; s != nil && s.sharing == by {
 		all = make([]ShareStats, 0, len(s.all))
 		for _, x := range s.all {
 			all = append(all, s.stats(x, g.queue.limit))
@@ -116,8 +116,8 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 	return f
 }
 
-// nextLocked reports whether the call would be served before those that wait, as far as can be told
-// without letting it join.
+// nextLocked estimates whether the call would be served before the calls that wait. It changes
+// nothing.
 func (g *Semaphore) nextLocked(s *shares, c Claim, t *Tenant) bool {
 	if g.queue.length > 0 {
 		return false

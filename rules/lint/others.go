@@ -177,18 +177,22 @@ func (l *linter) isolations() {
 	}
 }
 
-// idleShare finds a share without effect: of several enforced rules of a resource, only the tightest
+// idleShare finds a share or an order without effect: of several enforced rules of a resource, only the tightest
 // has a queue.
 func (l *linter) idleShare(i int) {
 	r := l.set.Isolation[i]
-	if r.Share.By == "" || r.Mode != spec.Enforce {
+	field := "share"
+	if r.Share.By == "" {
+		field = "shed"
+	}
+	if r.Share.By == "" && r.Shed == spec.ShedNone || r.Mode != spec.Enforce {
 		return
 	}
 	for _, j := range l.list("isolation").about(r.Resource) {
 		other := l.set.Isolation[j]
 		tighter := cmp.Or(cmp.Compare(other.Threshold, r.Threshold), cmp.Compare(other.MaxQueue, r.MaxQueue), cmp.Compare(other.MaxWait, r.MaxWait), cmp.Compare(j, i)) < 0
 		if tighter && other.Unit == "" && !stricterIsolation(other, r) && other.Mode == spec.Enforce && !other.Shared() {
-			l.add("PN027", Warning, "isolation", i, "share", "nobody has a share: %s is tighter, and only the share of the tightest rule has an effect; move it there", l.at("isolation", j))
+			l.add("PN027", Warning, "isolation", i, field, "nobody waits here: %s is tighter, and only the queue of the tightest rule is used; move it there", l.at("isolation", j))
 			return
 		}
 	}

@@ -206,6 +206,9 @@ var cases = map[string][]when{
 	"adaptive": {
 		{"shed", []string{"none"}, []clause{noFloors}},
 	},
+	"isolation": {
+		{"shed", []string{"levels"}, []clause{{fields: []string{"maxQueue"}, must: stated}}},
+	},
 	"authority": {
 		{"list", []string{"deny", "black"}, []clause{{fields: []string{"allowAnonymous"}, must: unread}}},
 	},
