@@ -23,6 +23,8 @@ var pictures = []struct {
 	{"throttle.svg", throttle},
 	{"breaker.svg", breakerStates},
 	{"hotspot.svg", refill},
+	{"shares.svg", shares},
+	{"criticality.svg", criticality},
 }
 
 func main() {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,8 +20,8 @@ func TestMain(m *testing.M) { books.Main(m) }
 // The pictures match the engine's current behavior, twice, and a page shows each.
 func TestPicturesAreCurrent(t *testing.T) {
 	var pages strings.Builder
-	for _, name := range []string{"flow", "breaker", "hotspot"} {
-		text, err := os.ReadFile("../../../docs/rules/" + name + ".md")
+	for _, name := range []string{"rules/flow", "rules/breaker", "rules/hotspot", "fairness", "criticality"} {
+		text, err := os.ReadFile("../../../docs/" + name + ".md")
 		require.NoError(t, err)
 		pages.Write(text)
 	}
@@ -33,7 +34,7 @@ func TestPicturesAreCurrent(t *testing.T) {
 		shown, err := os.ReadFile("../../../docs/rules/" + p.name)
 		require.NoError(t, err)
 		assert.Equal(t, drawn, string(shown), "%s: make pictures", p.name)
-		assert.Contains(t, pages.String(), "]("+p.name+")")
+		assert.Regexp(t, `\]\((rules/)?`+regexp.QuoteMeta(p.name)+`\)`, pages.String())
 
 		for d := xml.NewDecoder(strings.NewReader(drawn)); ; {
 			if _, err := d.Token(); errors.Is(err, io.EOF) {
