@@ -251,10 +251,16 @@ func (s *shares) expected(x *Share) float64 {
 	return 0
 }
 
-// begin prepares a share that doesn't wait for its next call.
+// begin prepares a share that doesn't wait for its next call. It begins at the virtual time, but at
+// most a unit's time behind the first share that waits: so its turn comes within about two rounds.
 func (s *shares) begin(x *Share) {
-	if s.settle(x); x.length == 0 && x.key() < x.band.virtual {
-		x.used = x.band.virtual - x.pending
+	s.settle(x)
+	from := x.band.virtual
+	if first := x.band.heaps[byKey].first(); first != nil {
+		from = min(from, first.key()+s.expected(x))
+	}
+	if x.length == 0 && x.key() < from {
+		x.used = from - x.pending
 	}
 }
 

@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -372,5 +373,55 @@ func TestIdleCapacityIsNoDebt(t *testing.T) {
 		for n := range 11 {
 			assert.InDelta(t, 2, served[n], 1, "tenant %d, calls of %d ns", n, takes)
 		}
+	}
+}
+
+// If calls take the same time, the first one of a new tenant is at most two rounds away: behind two calls
+// of each other tenant, also if they have just begun to wait. known bug 287
+func TestANewTenantWaitsTwoRounds(t *testing.T) {
+	r := random(t)
+	for range rounds(2000) {
+		var g Semaphore
+		tenants, limit := 2+r.IntN(40), 1+r.Int64N(20)
+		sharing := &Sharing{By: "param tenant", PerShare: 1000, MaxShares: 100}
+		claim := Claim{Units: 1, Queue: 1000, Limit: limit, Revision: 1}
+		type call struct {
+			share *Share
+			ends  int64
+		}
+		var running []call
+		granted, now := 0, int64(0)
+		join := func(n int, served func()) {
+			got, share, place := g.JoinShare(claim, sharing, tenant(n), now)
+			if got {
+				running = append(running, call{share, now + 1000 + r.Int64N(1000)})
+				return
+			}
+			place.Attend(func() {
+				granted++
+				running = append(running, call{place.Share(), now + 1000})
+				served()
+			})
+		}
+		for n := range tenants {
+			for range 20 {
+				join(n, func() {})
+			}
+		}
+		turn := func() {
+			next := slices.MinFunc(running, func(a, b call) int { return cmp.Compare(a.ends, b.ends) })
+			running = slices.DeleteFunc(running, func(c call) bool { return c == next })
+			now = next.ends
+			next.share.releaseAt(now, 1, false)
+		}
+		for range r.IntN(10 * tenants) {
+			turn()
+		}
+		before, waited := granted, -1
+		join(tenants, func() { waited = granted - before - 1 })
+		for waited < 0 {
+			turn()
+		}
+		require.LessOrEqual(t, waited, 2*tenants+1)
 	}
 }

@@ -3,6 +3,7 @@ package meter
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/big"
 	"slices"
 	"testing"
@@ -297,8 +298,15 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 		return "refused"
 	case len(x.line) == 0:
 		m.settle(x)
-		if v := m.virtual[x.tenant.Level]; x.key() < v {
-			x.used = v - x.pending
+		from := m.virtual[x.tenant.Level]
+		first := math.Inf(1)
+		for _, y := range m.shares {
+			if y.tenant.Level == x.tenant.Level && len(y.line) > 0 {
+				first = min(first, y.key())
+			}
+		}
+		if from = min(from, first+m.expected(x)); x.key() < from {
+			x.used = from - x.pending
 		}
 		x.paid = 0
 	default:
@@ -358,16 +366,21 @@ func (m *sharesTwin) grant(w *twinCall) {
 	}
 	m.ids++
 	x.id = m.ids
-	mean := 0.0
-	if x.done > 0 {
-		mean = x.area / x.done
-	} else if m.done > 0 {
-		mean = m.area / m.done
-	}
-	x.pending += float64(w.units) * mean / float64(x.weight)
+	x.pending += float64(w.units) * m.expected(x) / float64(x.weight)
 	x.held += w.units
 	x.figures.served++
 	w.state = granted
+}
+
+// expected returns the mean time of a unit.
+func (m *sharesTwin) expected(x *twinShare) float64 {
+	switch {
+	case x.done > 0:
+		return x.area / x.done
+	case m.done > 0:
+		return m.area / m.done
+	}
+	return 0
 }
 
 func (m *sharesTwin) advance() {

@@ -137,7 +137,7 @@ var statRows = []row{
 	{
 		invariant:   "A share that didn't wait has earned nothing meanwhile.",
 		declaration: "internal/meter.shares.begin",
-		old:         `x.used = x.band.virtual - x.pending`,
+		old:         `x.used = from - x.pending`,
 		new:         ``,
 		test:        "go test -run ^TestSharesAreTheirTwin$ ./internal/meter",
 	},
