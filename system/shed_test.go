@@ -231,3 +231,70 @@ func TestShedFields(t *testing.T) {
 	_, err := system.Rule{Metric: system.QPS, Floors: spec.Floors{Sheddable: 5}}.Normalized()
 	assert.EqualError(t, err, "floors: has no meaning for shed none: remove it, or set shed to levels")
 }
+
+// A learned limit without a shed order sees a call's own units only once, if a rule with one decides
+// first. In shadow mode a rule with a shed order goes on to limit. known bugs 292 and 293
+func TestLearnedLimitBesideLevels(t *testing.T) {
+	for _, mode := range []spec.Mode{spec.Enforce, spec.Shadow} {
+		g := newGuard(t, system.Rule{ID: "cpu", Metric: system.CPU, Threshold: 0.5, Shed: spec.ShedLevels},
+			system.Rule{ID: "load", Metric: system.Load, Threshold: 2, Mode: mode})
+		g.dial.cpu, g.dial.load = 0.9, 4
+		enter := func(units int) (engine.Entry, error) {
+			return g.Enter(t.Context(), "orders", []engine.Option{engine.Inbound(), engine.Units(units)})
+		}
+		for range 20 {
+			e, err := enter(1)
+			g.clock.Advance(10 * ms)
+			if err == nil {
+				e.Exit()
+			}
+		}
+		g.Sampler().Sample()
+		before := stats(g, "load").ShadowBlocked
+		e, err := enter(2)
+		require.NoError(t, err)
+		e.Exit()
+		assert.Equal(t, before, stats(g, "load").ShadowBlocked)
+	}
+	blocked := func(shed spec.Shed) int64 {
+		g := newGuard(t, system.Rule{ID: "cpu", Metric: system.CPU, Threshold: 0.5, Mode: spec.Shadow, Shed: shed})
+		g.dial.cpu = 1
+		var open []engine.Entry
+		for step := range 400 {
+			if step == 200 {
+				g.dial.cpu = 0.45
+			}
+			for range 4 {
+				e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Inbound()})
+				require.NoError(t, err)
+				open = append(open, e)
+			}
+			g.clock.Advance(10 * ms)
+			if step%10 == 9 {
+				g.Sampler().Sample()
+			}
+			if len(open) > 40 {
+				for _, e := range open[:4] {
+					e.Exit()
+				}
+				open = open[4:]
+			}
+		}
+		for _, e := range open {
+			e.Exit()
+		}
+		return stats(g, "cpu").ShadowBlocked
+	}
+	plain := blocked(spec.ShedNone)
+	assert.InDelta(t, plain, blocked(spec.ShedLevels), 1)
+	assert.Greater(t, plain, int64(500))
+}
+
+func stats(g *guard, id string) core.RuleStats {
+	for _, f := range g.Rules().RuleStats() {
+		if f.ID == id {
+			return f
+		}
+	}
+	return core.RuleStats{}
+}

@@ -1,6 +1,8 @@
 package upstream
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -146,10 +148,13 @@ func (s *state) Hear(inv *engine.Invocation, now int64, retryAfter time.Duration
 // Complete counts the end of a call. A neutral call says nothing about the server.
 func (s *state) Complete(inv *engine.Invocation, _ int64) {
 	c := s.current.Load()
-	if c.rule.Throttle.given() && c.rule.Mode != spec.Off && !inv.Neutral() {
+	if c.rule.Throttle.given() && c.rule.Mode != spec.Off && !inv.Neutral() && !canceled(inv.Context()) {
 		s.throttle.complete(inv.Now(), !inv.Overloaded())
 	}
 }
+
+// canceled reports whether the caller has canceled the call, whatever its failure is taken for.
+func canceled(ctx context.Context) bool { return ctx != nil && errors.Is(ctx.Err(), context.Canceled) }
 
 // GiveBack ends a call on the budget.
 func (b *budget) GiveBack(r *engine.Reservation, _ int64) { b.release(r.Token) }

@@ -3,8 +3,10 @@ package upstream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net"
 	"testing"
 	"time"
 
@@ -289,6 +291,38 @@ func TestThrottleAgainstItsTwin(t *testing.T) {
 			}
 			_, got := x.admit(now, k)
 			require.Equal(t, want, got, "seed %d at %d", seed, now)
+		}
+	}
+}
+
+// An error whose methods panic is a failure like others, and keeps no retry. known bug 290
+func TestErrorsThatPanic(t *testing.T) {
+	g, err := engine.NewEngine(engine.Config{Chain: trial.Chain(), Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	require.NoError(t, g.Update(func(b *engine.SnapshotBuilder) error {
+		return compile(b, []Rule{{ID: "r", Resource: get, Retries: Retries{Least: 1}}}, 1)
+	}))
+	for range 3 {
+		e, err := g.Enter(t.Context(), get, []engine.Option{engine.Retry()})
+		require.NoError(t, err)
+		var none *net.OpError
+		e.Fail(none)
+		e.Exit()
+	}
+	assert.Positive(t, g.Failures())
+}
+
+// Explain judges the name that is asked for, also beyond the cap. known bug 291
+func TestExplainBeyondTheCap(t *testing.T) {
+	g := newGuardWith(t, engine.Config{Caps: node.Caps{Resources: 1}}, Rule{ID: "r", Resource: "*", Obey: true})
+	require.True(t, g.call("first", nil))
+	require.True(t, g.call("GET zz", engine.Overloaded(errFull, time.Minute)))
+	for range 20 {
+		for name, want := range map[string]core.Outcome{"GET zz": core.Refused, "POST qq": core.Passes, "first": core.Passes} {
+			x, err := g.Explain(t.Context(), name, nil)
+			require.NoError(t, err)
+			require.Equal(t, want, x.Outcome, name)
+			require.Equal(t, want == core.Passes, g.call(name, nil), name)
 		}
 	}
 }

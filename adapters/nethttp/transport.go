@@ -69,24 +69,24 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	done := false
 	defer func() {
-		if !done { // next panicked
+		if !done { // next or an option panicked
 			t.guard.refund(e, r)
-			e.Fail(errPanicked)
+			e.Fail(api.Overloaded(errPanicked, 0))
 			e.Exit()
 		}
 	}()
 	resp, err := t.next.RoundTrip(r)
-	done = true
 	if err != nil || resp.StatusCode >= http.StatusBadRequest {
 		t.guard.refund(e, r)
 	}
 	if err != nil {
 		failure := t.failure(r, 0, err)
-		if !errors.Is(err, context.Canceled) {
+		if !errors.Is(r.Context().Err(), context.Canceled) {
 			failure = overloaded(failure, err, 0)
 		}
 		e.Fail(failure)
 		e.Exit()
+		done = true
 		return resp, err
 	}
 	if failure := t.failure(r, resp.StatusCode, nil); overloads(r, resp) {
@@ -100,6 +100,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
 		e.Exit()
+		done = true
 		return resp, nil
 	}
 	b := &body{ReadCloser: resp.Body, end: func(err error) {
@@ -108,7 +109,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		e.Exit()
 	}}
-	resp.Body = b
+	resp.Body, done = b, true
 	if both, ok := b.ReadCloser.(io.ReadWriteCloser); ok { // of an upgraded protocol
 		resp.Body = &duplexBody{b, both}
 	}
@@ -151,7 +152,7 @@ func overloads(r *http.Request, resp *http.Response) bool {
 		return false
 	}
 	from := resp.Request
-	return from == nil || from.URL == nil || from.URL == r.URL ||
+	return from == nil || from.Response == nil || from.URL == nil || // otherwise a redirect
 		netname.HostOf(from.URL.Scheme, from.URL.Host) == netname.HostOf(r.URL.Scheme, r.URL.Host)
 }
 

@@ -123,6 +123,7 @@ func (inv *Invocation) look(name string) (known bool) {
 	r, known := e.FindResource(name)
 	if !known && !e.resources.HasPlace(name) {
 		r, known = e.resources.overflow, true
+		inv.beyond = name
 	}
 	if !known {
 		r = e.alone(name)

@@ -73,7 +73,7 @@ func (e *Engine) judge(entry Entry, err error) (flag uint64) {
 	flag = flagFailed
 	judged := false
 	if e.rules.Load().hears {
-		e.hear(entry, err)
+		e.Shield(func() { e.hear(entry, err) })
 	}
 	for marked := true; marked; { // by marks for Fail, which nobody wraps
 		switch x := err.(type) { //nolint:errorlint // see there

@@ -175,7 +175,7 @@ func (inv *Invocation) Overloaded() bool { return inv.overloaded }
 
 // Name returns the name that the call asked for, which differs from the resource's beyond the cap.
 func (inv *Invocation) Name() string {
-	if inv.beyond != "" {
+	if inv.resource == inv.engine.resources.overflow {
 		return inv.beyond
 	}
 	return inv.resource.Name()

@@ -58,7 +58,7 @@ func exhausted(member string) (t time.Duration) {
 // seconds parses digits. Numbers too large for a wait, such as the milliseconds since 1970, aren't
 // seconds.
 func seconds(text string) (time.Duration, bool) {
-	const most = 1e9
+	const most = 366 * 24 * 60 * 60
 	for _, b := range []byte(text) {
 		if b < '0' || b > '9' {
 			return 0, false

@@ -80,8 +80,8 @@ var upstreamRows = []row{
 	{
 		invariant:   "The answer of another host than the one that was asked pauses nothing.",
 		declaration: "adapters/nethttp.overloads",
-		old:         `from == nil || from.URL == nil`,
-		new:         `from == nil || from.URL != nil`,
+		old:         `from == nil || from.Response == nil`,
+		new:         `from == nil || from.Response != nil`,
 		test:        "go test -run ^TestTransportKnowsWhoAnswered$ ./adapters/nethttp",
 	},
 	{
