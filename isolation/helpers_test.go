@@ -98,8 +98,24 @@ func (c *call) exit() {
 // starts makes a call that must wait, and returns once it waits.
 func (g *guard) starts(ctx context.Context, name string, opts ...engine.Option) *call {
 	g.t.Helper()
-	c := &call{done: make(chan struct{})}
 	parked := g.clock.Parked()
+	c := g.begins(ctx, name, opts...)
+	g.clock.AwaitParked(parked + 1)
+	return c
+}
+
+// displaces makes a call that must wait, and returns once it waits in place of another.
+func (g *guard) displaces(lost *call, name string, opts ...engine.Option) *call {
+	g.t.Helper()
+	parked := g.clock.Parked()
+	c := g.begins(g.t.Context(), name, opts...)
+	<-lost.done
+	g.clock.AwaitParked(parked)
+	return c
+}
+
+func (g *guard) begins(ctx context.Context, name string, opts ...engine.Option) *call {
+	c := &call{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		c.entry, c.err = g.Enter(ctx, "orders", opts)
@@ -109,7 +125,6 @@ func (g *guard) starts(ctx context.Context, name string, opts ...engine.Option) 
 			g.mu.Unlock()
 		}
 	}()
-	g.clock.AwaitParked(parked + 1)
 	return c
 }
 

@@ -55,11 +55,9 @@ func TestAFullQueueLosesTheLowestLevel(t *testing.T) {
 	e := g.enter()
 	kept, lost := g.waits("kept", at(core.Sheddable)), g.waits("lost", at(core.Sheddable))
 	g.refused(at(core.Sheddable))
-	higher := g.waits("higher", at(core.SheddablePlus))
-	<-lost.done
+	higher := g.displaces(lost, "higher", at(core.SheddablePlus))
 	require.ErrorIs(t, lost.err, core.ErrBlocked)
-	top := g.waits("top", at(core.CriticalPlus))
-	<-kept.done
+	top := g.displaces(kept, "top", at(core.CriticalPlus))
 	require.ErrorIs(t, kept.err, core.ErrBlocked)
 	g.refused(at(core.SheddablePlus))
 	stats, ok := g.figures("permits").Details.(isolation.Stats)

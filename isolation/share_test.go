@@ -16,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/isolation"
 )
@@ -57,8 +58,7 @@ func TestDisplaced(t *testing.T) {
 	e := g.enter(by("a"))
 	first, second := g.waits("first", by("a")), g.waits("second", by("a"))
 	g.refused(by("a"))
-	other := g.waits("other", by("b"))
-	<-second.done
+	other := g.displaces(second, "other", by("b"))
 	require.ErrorIs(t, second.err, core.ErrBlocked)
 	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full, and a call of another tenant or a higher level took its place`)
 	block, ok := errors.AsType[*core.BlockError](second.err)
@@ -133,13 +133,13 @@ func TestSharesThroughReloads(t *testing.T) {
 func TestSharesAllocateNothing(t *testing.T) {
 	g := newGuard(t, sharing(isolation.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}}))
 	opts := []engine.Option{by("a")}
-	assert.Zero(t, testing.AllocsPerRun(100, func() {
+	race.AllocatesNothing(t, 100, func() {
 		e, err := g.Enter(t.Context(), "orders", opts)
 		if err != nil {
 			t.Error(err)
 		}
 		e.Exit()
-	}))
+	})
 }
 
 // In shadow mode calls that would wait stay in their tenant's queue, and refusals are counted.
