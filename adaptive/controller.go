@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shed"
 	"github.com/penstock-go/penstock/node"
@@ -33,7 +34,7 @@ func (t *table) newController(r Rule, record *engine.Record, resource *engine.Re
 	} else {
 		c.limit = newLimit(t.nextID(), r)
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAdaptive, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
+	c.refusal = engine.NewCounted(family.Refused(core.KindAdaptive, resource.Name(), r.Info()), c, record, before)
 	if c.judge = c.limit.judgeOf(r); c.judge != nil {
 		c.refusals = shed.NewRefusals(c.refusal, c, record)
 	}

@@ -48,7 +48,7 @@ func Prioritized() Option { return engine.Prioritized() }
 
 // Criticality says how much it matters that the call is served, regardless of its context: under
 // overload, rules with a shed order refuse [Sheddable] calls first; see docs/criticality.md. It is not
-// passed on to nested calls. [Prioritized] is something else: who is next in a queue.
+// passed on to nested calls. [Prioritized] calls, of any level, overtake others in a queue.
 func Criticality(level Level) Option { return engine.Criticality(level) }
 
 // LongLived marks a call whose duration says nothing about the health of the resource: a stream,

@@ -31,7 +31,7 @@ func newController(r Rule, record *engine.Record, resource *engine.Resource, old
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindAuthority, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, nil, record, before)
+	c.refusal = engine.NewCounted(family.Refused(core.KindAuthority, resource.Name(), r.Info()), nil, record, before)
 	return c
 }
 

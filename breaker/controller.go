@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 )
 
 // controller is one revision of a rule in effect on one resource. All revisions share the machine.
@@ -31,7 +32,7 @@ func newController(e *engine.Engine, ls *listeners, r Rule, record *engine.Recor
 	} else {
 		c.machine, c.journal = newMachine(t), new(journal)
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindBreaker, Resource: resource, Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
+	c.refusal = engine.NewCounted(family.Refused(core.KindBreaker, resource, r.Info()), c, record, before)
 	return c, t
 }
 

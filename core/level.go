@@ -2,7 +2,7 @@ package core
 
 import "github.com/penstock-go/penstock/internal/shown"
 
-// Level is the criticality of a call: how much it matters that the call is served. Under overload,
+// Level is the criticality of a call, the harm that its refusal does to users. Under overload,
 // rules with a shed order refuse calls of the lowest level first. The words are those of Google's
 // book "Site Reliability Engineering" (Beyer et al., 2016), chapter 21. The zero value is
 // [Critical]; a smaller value is a higher level.

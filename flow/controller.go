@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 )
@@ -56,7 +57,9 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 			c.warm.inherit(old.warm)
 		}
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindFlow, Resource: resource.Name(), Rule: r.ID, Origin: r.Origin, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
+	refused := family.Refused(core.KindFlow, resource.Name(), r.Info())
+	refused.Origin = r.Origin
+	c.refusal = engine.NewCounted(refused, c, record, before)
 	c.enforcer = c.newEnforcer()
 	switch {
 	case r.leases():

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -53,7 +54,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindHotspot, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, nil, record, before)
+	c.refusal = engine.NewCounted(family.Refused(core.KindHotspot, resource.Name(), r.Info()), nil, record, before)
 	if goesOn {
 		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {

@@ -35,7 +35,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	if old != nil {
 		before = old.refusal
 	}
-	c.refusal = engine.NewCounted(core.BlockError{Kind: core.KindIsolation, Resource: resource.Name(), Rule: r.ID, Status: r.Refusal.Status, Body: r.Refusal.Body}, c, record, before)
+	c.refusal = engine.NewCounted(family.Refused(core.KindIsolation, resource.Name(), r.Info()), c, record, before)
 	switch {
 	case r.leases():
 		c.share(t.Member)

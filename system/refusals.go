@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -31,7 +32,7 @@ func (rs *refusals) by(g *gate) *core.BlockError {
 	if last.gate == g {
 		return last.BlockError
 	}
-	next := engine.NewCounted(core.BlockError{Kind: core.KindSystem, Resource: rs.resource, Rule: g.rule.ID, Status: g.rule.Refusal.Status, Body: g.rule.Refusal.Body}, g, g.record, last.BlockError)
+	next := engine.NewCounted(family.Refused(core.KindSystem, rs.resource, g.rule.Info()), g, g.record, last.BlockError)
 	if rs.made == nil {
 		rs.made = make(map[*engine.Record]refusal)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/race"
 )
 
 var write = flag.Bool("write", false, "write the table of the simulation into its page")
@@ -135,9 +136,7 @@ func (c *client) accepts() bool {
 // The page has the measured figures of clients in front of an overloaded, a dead and a healthy
 // server. Both together send an overloaded server the least, and none costs it work done.
 func TestAmplification(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, for minutes under the race detector")
-	}
+	race.OneGoroutine(t)
 	throttle, retries := Throttle{K: 2}, Retries{Least: 3}
 	columns := []struct {
 		name  string

@@ -123,7 +123,7 @@ func TestBudgetAgainstItsTwin(t *testing.T) {
 		script := rand.New(rand.NewPCG(seed, 3))
 		r := Retries{Share: 0.05 + 0.9*script.Float64(), Least: 1 + script.IntN(4)}
 		var b budget
-		var flying []int64 // what each call holds
+		var flying []int64 // tokens of the calls in flight
 		retries := 0
 		for range 500 {
 			if len(flying) > 0 && script.IntN(5) < 2 {

@@ -18,7 +18,7 @@ type controller struct {
 	rule     Rule
 	engine   *engine.Engine
 	resource string
-	paused   string // what an answer of the resource pauses; "" for the overflow resource, where names differ
+	paused   string // name that an answer of the resource pauses; "" for the overflow resource, whose calls have many
 	pauses   *pauses
 	state    *state
 	record   *engine.Record

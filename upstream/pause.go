@@ -22,8 +22,8 @@ const absurd = 366 * 24 * time.Hour
 // resources' nodes, so they outlast those, and names beyond the cap on resources have their own. All
 // revisions of the rule share them.
 //
-// all is replaced as a whole, under mu, when a pause begins, and so is the span of a pause when it is
-// extended: deciding on a call takes no lock. A call whose decision begins after add has returned
+// Under mu, a pause that begins replaces the map, and one that is extended replaces its span: so
+// deciding on a call takes no lock. A call whose decision begins after add has returned
 // sees the pause.
 type pauses struct {
 	all shared.Pointer[map[string]*pause] // nil if there are none

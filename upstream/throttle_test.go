@@ -17,6 +17,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/proof/race"
 	"github.com/penstock-go/penstock/internal/proof/trial"
 	"github.com/penstock-go/penstock/node"
 )
@@ -76,9 +77,7 @@ func TestADeadServerGetsACallASecond(t *testing.T) {
 // Once a server that accepted nothing for longer than the interval accepts everything, the share of
 // the calls that pass grows from 1 % to all within three and a half intervals, at any rate of calls.
 func TestTheThrottleRecovers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("one goroutine, long under the race detector")
-	}
+	race.OneGoroutine(t)
 	for _, rate := range []int{20, 1000} {
 		g := newGuard(t, throttled())
 		for range 150 * rate {

@@ -364,7 +364,8 @@ func TestIdleCapacityIsNoDebt(t *testing.T) {
 		for _, share := range alone {
 			share.releaseAt(hour, 1, false)
 		}
-		for now := hour; len(running) > 0 && served[0] < 2; {
+		now := hour
+		for len(running) > 0 && served[0] < 2 {
 			now += takes
 			ends := running[0]
 			running = running[1:]

@@ -25,7 +25,7 @@ const (
 // Semaphore returns the semaphore that the call waits for.
 func (w *Waiter) Semaphore() *Semaphore { return w.semaphore }
 
-// Attend sets wake to be called once, when the call stops waiting, or immediately if it doesn't
+// Attend sets the function that is called, once, when the call stops waiting: immediately if it doesn't
 // wait. Any goroutine may call wake, without a lock of the semaphore. Attend must be called only
 // once.
 func (w *Waiter) Attend(wake func()) {

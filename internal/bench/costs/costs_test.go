@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/bench/report"
 	"github.com/penstock-go/penstock/internal/proof/books"
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
@@ -34,5 +35,5 @@ func TestPageIsCurrent(t *testing.T) {
 
 	kept, err := tables.Kept("../../../"+page, "costs")
 	require.NoError(t, err)
-	assert.Equal(t, framed(table(calls, own)), kept, "go run ./costs -write")
+	assert.Equal(t, report.Framed(table(calls, own)), kept, "go run ./costs -write")
 }

@@ -8,38 +8,19 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/penstock-go/penstock/internal/bench/report"
-	"github.com/penstock-go/penstock/internal/proof/source"
-	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
 const page = "docs/costs.md"
 
 func main() {
-	write := flag.Bool("write", false, "keep the table in "+page)
-	flag.Parse()
-	calls := trace()
-	text := table(calls, play(ours(), calls))
-	fmt.Print(text)
-	if !*write {
-		return
-	}
-	root, err := source.Root()
-	if err == nil {
-		err = tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "costs", framed(text))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "costs:", err)
-		os.Exit(1)
-	}
+	report.Page(page, "costs", func() string {
+		calls := trace()
+		return table(calls, play(ours(), calls))
+	})
 }
-
-func framed(text string) string { return "\n```text\n" + text + "```\n\n" }
 
 // table shows the outcomes of the models, and of ours.
 func table(calls []call, own outcome) string {

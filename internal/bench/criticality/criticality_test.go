@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/internal/bench/report"
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
@@ -18,5 +19,5 @@ func TestPageIsCurrent(t *testing.T) {
 
 	kept, err := tables.Kept("../../../"+page, "criticality")
 	require.NoError(t, err)
-	assert.Equal(t, framed(table()), kept, "go run ./criticality -write")
+	assert.Equal(t, report.Framed(table()), kept, "go run ./criticality -write")
 }

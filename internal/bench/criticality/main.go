@@ -9,38 +9,15 @@
 package main
 
 import (
-	"flag"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/internal/bench/report"
-	"github.com/penstock-go/penstock/internal/proof/source"
-	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
 const page = "docs/criticality.md"
 
-func main() {
-	write := flag.Bool("write", false, "keep the table in "+page)
-	flag.Parse()
-	text := table()
-	fmt.Print(text)
-	if !*write {
-		return
-	}
-	root, err := source.Root()
-	if err == nil {
-		err = tables.Keep(filepath.Join(root, filepath.FromSlash(page)), "criticality", framed(text))
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "criticality:", err)
-		os.Exit(1)
-	}
-}
-
-func framed(text string) string { return "\n```text\n" + text + "```\n\n" }
+func main() { report.Page(page, "criticality", table) }
 
 // table has rows for each size of the service.
 func table() string {

@@ -16,7 +16,8 @@ import (
 )
 
 // failsafe plays the overload on failsafe-go's limiter, with a fixed limit, its own queue, and a
-// prioritizer that tracks the usage of each tenant, calibrated each 100 ms.
+// prioritizer that tracks the usage of each tenant, calibrated each 100 ms. It runs in a bubble of
+// synctest, on virtual time.
 func failsafe(s scenario) *outcome {
 	o := &outcome{scenario: s, tenants: make([]share, len(s.tenants))}
 	ctx, stop := context.WithCancel(context.Background())

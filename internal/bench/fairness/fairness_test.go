@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/internal/bench/report"
 	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
@@ -21,5 +22,5 @@ func TestPageIsCurrent(t *testing.T) {
 
 	kept, err := tables.Kept("../../../"+page, "fairness")
 	require.NoError(t, err)
-	assert.Equal(t, framed(table()), kept, "go run ./fairness -write")
+	assert.Equal(t, report.Framed(table()), kept, "go run ./fairness -write")
 }
