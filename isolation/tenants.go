@@ -235,7 +235,7 @@ func (rs *fairChecker) Explain(inv *engine.Invocation) []core.Judgement {
 func (c *controller) explainShare(inv *engine.Invocation, revision uint64, j *core.Judgement) {
 	g, t := inv.Resource().LookSemaphore(c.owner), c.tenants.of(inv)
 	claim := c.claim(inv, revision)
-	share := g.LookShare(claim, &c.tenants.sharing, &t)
+	share := g.LookShare(claim, &c.tenants.sharing, &t, inv.Now())
 	switch {
 	case share.Runs:
 		j.Outcome = core.Passes

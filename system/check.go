@@ -131,17 +131,22 @@ func (g *gate) fits(inv *engine.Invocation) bool {
 		return g.times.mean(now) <= int64(g.rule.MaxRT)
 	}
 	if g.ceiling != nil {
-		return g.ceiling.admits(g.unitsInFlight)
+		return g.ceiling.admits(func() int64 { return g.unitsInFlight(inv) })
 	}
 	return !(g.reading.Value() > g.rule.Threshold) || g.rule.Strategy == BBR && g.servable(now)
 }
 
-func (g *gate) unitsInFlight() int64 {
+// unitsInFlight returns the inbound units but the call's own, which another rule may have taken.
+func (g *gate) unitsInFlight(inv *engine.Invocation) int64 {
 	semaphore := g.inbound.NeedSemaphore(g.meter.Owner)
 	if semaphore.Settling() {
 		g.inbound.Settle(semaphore)
 	}
-	return semaphore.InUse()
+	own := int64(0)
+	if inv.HoldsSemaphore(semaphore) {
+		own = inv.Units()
+	}
+	return semaphore.InUse() - own
 }
 
 // servable is the check that alibaba/Sentinel calls BBR: one more call is fine if at most one is in

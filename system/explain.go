@@ -89,7 +89,7 @@ func (g *gate) explainMachine(inv *engine.Invocation, j *core.Judgement) (ok boo
 		if most == none {
 			return true, m
 		}
-		used := g.unitsInFlight()
+		used := g.unitsInFlight(inv)
 		reserve := g.explainShed(inv, g.inbound.LookSemaphore(g.meter.Owner), j)
 		if j.Why != "" {
 			j.Why += "; "

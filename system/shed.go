@@ -44,7 +44,7 @@ func (rs *shedding) Take(inv *engine.Invocation) engine.Verdict {
 	for _, i := range rs.takers {
 		g := rs.rules[i]
 		if g.judge == nil {
-			if !g.takeBeside(inv) {
+			if !g.take(inv) {
 				return rs.refuse(i)
 			}
 		} else if v := g.takeByLevel(inv); v != shed.Admitted {
@@ -61,28 +61,13 @@ func (rs *shedding) Shadow(inv *engine.Invocation) {
 	}
 	for _, g := range rs.shadows {
 		switch {
-		case g.judge == nil && g.takeBeside(inv), g.judge != nil && g.takeByLevel(inv) == shed.Admitted:
+		case g.judge == nil && g.take(inv), g.judge != nil && g.takeByLevel(inv) == shed.Admitted:
 			continue
 		case g.judge != nil && g.ceiling != nil:
 			g.ceiling.refuse()
 		}
 		g.record.ShadowBlocked.Add(inv.Lane(), 1)
 	}
-}
-
-// takeBeside is like take, for a rule without a shed order beside rules that have one: they may have
-// taken the call's units.
-func (g *gate) takeBeside(inv *engine.Invocation) bool {
-	if g.ceiling == nil {
-		return g.take(inv)
-	}
-	return g.ceiling.admits(func() int64 {
-		n := g.unitsInFlight()
-		if inv.HoldsSemaphore(g.inbound.NeedSemaphore(g.meter.Owner)) {
-			n -= inv.Units()
-		}
-		return n
-	})
 }
 
 // shed returns the refusal of a rule for a verdict.

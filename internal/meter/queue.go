@@ -123,11 +123,7 @@ const Open = math.MaxInt64
 // one changes nothing. A waiter that fits now gets its units, and a waiter that can never fit loses
 // its place; a call that holds units keeps them.
 func (g *Semaphore) SetLimit(revision uint64, limit int64) {
-	var up woken
-	g.lock()
-	g.setLimit(revision, limit, nil, &up)
-	g.release()
-	up.wake()
+	g.SetSharing(revision, limit, nil)
 }
 
 // setLimit needs lock.

@@ -279,7 +279,6 @@ func (s *shares) grant(x *Share, n int64) {
 	b.held += n
 	s.held += n
 	x.figures.served++
-	s.fix(x)
 }
 
 // giveBack takes n units off a share.

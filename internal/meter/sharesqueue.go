@@ -108,7 +108,6 @@ func (g *Semaphore) RefusedShare(t *Tenant) {
 // mayQueueLocked reports whether the queue has room for the call, perhaps in place of another.
 func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 	length := 0
-	weight := s.weightOf(t)
 	if x := s.find(t); x != nil {
 		length = x.length
 	}
@@ -123,14 +122,14 @@ func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 		return true
 	default:
 		longest := lowest.heaps[byLength].first()
-		return compareProducts(int64(longest.length), weight, int64(length)+1, longest.weight) > 0
+		return compareProducts(int64(longest.length), s.weightOf(t), int64(length)+1, longest.weight) > 0
 	}
 }
 
 // lowest returns the band of the lowest level that waits, or nil.
 func (s *shares) lowest() *band {
 	for i := Levels - 1; i >= 0; i-- {
-		if b := &s.bands[i]; b.heaps[byLength].first() != nil {
+		if b := &s.bands[i]; b.waits() {
 			return b
 		}
 	}

@@ -21,6 +21,8 @@ type sharesScript struct {
 	limit    int64
 	config   *Sharing
 	tenants  int64
+	looks    int
+	wrong    int // looks that a join contradicted
 }
 
 type sharesCall struct {
@@ -79,6 +81,7 @@ func (s *sharesScript) joins(fail func(format string, args ...any)) {
 		got, c.place = s.g.Join(0, c.claim)
 		want = s.twin.joinPlain(c.twin, c.claim)
 	} else {
+		look := s.g.LookShare(c.claim, s.config, &tenant, s.now)
 		may := s.g.MayJoinShare(c.claim, &tenant, s.now)
 		if c.claim.Units <= s.limit {
 			s.twin.pass(s.now)
@@ -88,6 +91,10 @@ func (s *sharesScript) joins(fail func(format string, args ...any)) {
 		got, c.share, c.place = s.g.JoinShare(c.claim, s.config, &tenant, s.now)
 		if !may && got {
 			fail("%d was not to join", c.twin.caller)
+		}
+		s.looks++
+		if look.Runs != got {
+			s.wrong++
 		}
 		s.twin.pass(s.now)
 		want = s.twin.join(c.twin, c.claim, tenant)

@@ -80,8 +80,8 @@ type ShareLook struct {
 	Runs, Waits bool // it would, as of now
 }
 
-// LookShare returns the share that a call would find. It changes nothing.
-func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
+// LookShare returns the share that a call at now would find. It changes nothing.
+func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant, now int64) ShareLook {
 	g.lock()
 	defer g.release()
 	f := ShareLook{ShareStats: ShareStats{Tenant: t.Name, Level: sharing.level(t)}, Place: 1}
@@ -93,9 +93,9 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 	b := &s.bands[f.Level]
 	limit := c.limit(&g.queue)
 	room := c.Units <= limit && g.total() <= limit-c.Units
-	f.Runs = room && (g.queue.length+s.waiting == 0 || g.nextLocked(s, c, t))
+	f.Runs = room && (g.queue.length+s.waiting == 0 || g.nextLocked(s, c, t, now))
 	f.Waits = !f.Runs && c.Units <= limit && g.mayQueueLocked(s, c, t) && c.Queue > 0
-	f.Weight, _ = s.sharing.weight(t)
+	f.Weight = s.weightOf(t)
 	f.Part = float64(s.limitOf(b, limit)) * float64(f.Weight) / float64(b.weights+f.Weight)
 	x := s.find(t)
 	if x == nil {
@@ -118,33 +118,29 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant) ShareLook {
 
 // nextLocked estimates whether the call would be served before the calls that wait. It changes
 // nothing.
-func (g *Semaphore) nextLocked(s *shares, c Claim, t *Tenant) bool {
+func (g *Semaphore) nextLocked(s *shares, c Claim, t *Tenant, now int64) bool {
 	if g.queue.length > 0 {
 		return false
 	}
 	level := s.sharing.level(t)
-	for i := range s.bands[:level] {
-		if s.bands[i].heaps[byKey].first() != nil {
-			return false
-		}
+	if slices.ContainsFunc(s.bands[:level], func(b band) bool { return b.waits() }) {
+		return false
 	}
-	b, x := s.bands[level], s.find(t) // the copy of the band has the weight of the call's share, too
-	y := Share{id: math.MaxUint64}
+	all := *s // whose bands and sums may change
+	all.pass(now)
+	b, x := &all.bands[level], s.find(t)
+	y := Share{id: math.MaxUint64, at: all.now, busy: b.busy}
 	if x != nil {
 		if x.length > 0 && (!c.First || x.spot(c.units(), c.units()).behind != nil) {
 			return false
 		}
-		y = Share{id: x.id, weight: x.weight, held: x.held, used: x.used, pending: x.pending, ranks: ranks[*Waiter]{length: x.length}}
-		y.used += float64(uint64(s.now-x.at)) * float64(x.held) / float64(x.weight)
+		y = *x
 	} else {
 		y.weight = s.weightOf(t)
 	}
-	if !y.active() {
-		b.weights += y.weight
-	}
-	if y.length == 0 {
-		y.used = max(y.used, b.virtual-y.pending)
-	}
+	y.band = b
+	all.begin(&y)
+	all.activate(&y)
 	ahead := func(kind heapKind) *Share {
 		if first := b.heaps[kind].first(); first != nil && first != x && kind.before(first, &y) {
 			return first
@@ -152,7 +148,7 @@ func (g *Semaphore) nextLocked(s *shares, c Claim, t *Tenant) bool {
 		return &y
 	}
 	least := *ahead(byKey)
-	if least.band = &b; s.below(&least, g.queue.limit) {
+	if least.band = b; all.below(&least, g.queue.limit) {
 		return least.id == y.id
 	}
 	return ahead(byHeld) == &y

@@ -59,13 +59,11 @@ func exhausted(member string) (t time.Duration) {
 // seconds.
 func seconds(text string) (time.Duration, bool) {
 	const most = 366 * 24 * 60 * 60
-	for _, b := range []byte(text) {
-		if b < '0' || b > '9' {
-			return 0, false
-		}
+	n, err := strconv.ParseUint(text, 10, 32) // which takes no sign
+	if err != nil || n > most {
+		return 0, false
 	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	return time.Duration(n) * time.Second, err == nil && n <= most
+	return time.Duration(n) * time.Second, true
 }
 
 // cutOutside is like strings.Cut, but at a separator outside quotes.

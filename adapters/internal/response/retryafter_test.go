@@ -29,7 +29,7 @@ func TestRetryAfter(t *testing.T) {
 		{limit: `"a";r=5;t=60, "b";r=0;t=30,"c";r=0;t=10`, want: 30 * time.Second},
 		{limit: `"a,b;r=0;t=9\"";r=0;t=30;pk=:cHsdsRa894==:`, want: 30 * time.Second},
 		{limit: `"default";r=1;t=30`}, {limit: `"default";t=30`}, {limit: `"default";r=0`}, {limit: `"default";r=;t=30`, want: 0},
-		{limit: `"default";r=0;t=-1`}, {limit: `"default";r=0;t=1e3`}, {limit: "limit=10, remaining=0, reset=5"}, {limit: `";r=0;t=5`}, {limit: `,,;;==`},
+		{limit: `"default";r=0;t=-1`}, {limit: `"default";r=0;t=18446744074`}, {limit: `"default";r=0;t=1e3`}, {limit: "limit=10, remaining=0, reset=5"}, {limit: `";r=0;t=5`}, {limit: `,,;;==`},
 		{after: "10", limit: `"default";r=0;t=30`, want: 10 * time.Second},
 		{after: "soon", limit: `"default";r=0;t=30`, want: 30 * time.Second},
 	} {
