@@ -3,6 +3,7 @@ package adaptive
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -14,6 +15,9 @@ import (
 type Stats struct {
 	// Limits are by resource, sorted by name, at most a hundred.
 	Limits []LimitStats `json:"limits"`
+	// Levels are the calls of each level of criticality over all resources, the highest first, of a rule
+	// with a shed order; otherwise nil.
+	Levels []core.LevelStats `json:"levels,omitempty"`
 }
 
 // LimitStats is the limit learned for one resource. As JSON, response times are in milliseconds:
@@ -58,15 +62,32 @@ func (t *table) Stats() []core.RuleStats {
 			return nil
 		}
 		var f Stats
-		for _, c := range controllers[:min(len(controllers), maxShown)] {
-			of := c.limit.figures(c.resource.Name())
+		for i, c := range controllers {
+			var levels []core.LevelStats
 			if c.judge != nil {
-				of.Levels = c.judge.Stats()
+				levels = c.judge.Stats()
+				f.add(levels)
 			}
-			f.Limits = append(f.Limits, of)
+			if i < maxShown {
+				of := c.limit.figures(c.resource.Name())
+				of.Levels = levels
+				f.Limits = append(f.Limits, of)
+			}
 		}
 		return f
 	})
+}
+
+// add adds the calls of one resource.
+func (f *Stats) add(levels []core.LevelStats) {
+	if f.Levels == nil {
+		f.Levels = slices.Clone(levels)
+		return
+	}
+	for i, l := range levels {
+		sum := &f.Levels[i]
+		sum.Offered, sum.Admitted, sum.Refused, sum.Reserve = sum.Offered+l.Offered, sum.Admitted+l.Admitted, sum.Refused+l.Refused, sum.Reserve+l.Reserve
+	}
 }
 
 func (l *limit) figures(resource string) LimitStats {

@@ -11,17 +11,22 @@ import (
 // Context is the origin of a call: the name of the context, the caller, and the enclosing call. It
 // is immutable, and carried by a [context.Context].
 type Context struct {
-	name   string
-	origin string
-	retry  bool              // its calls are retries
+	marks
 	parent *node.DefaultNode // enclosing call, or nil
 	tree   *node.Tree        // tree of parent
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
-	level  level             // criticality of calls from here
 	err    error             // error of calls from here, if a name is too long
 	entry  Entry             // innermost call, which may have exited
 
 	entrance shared.Pointer[placed] // found once for each engine
+}
+
+// marks are the properties of a context that its calls have, and those nested in them.
+type marks struct {
+	name   string
+	origin string
+	level  level // criticality
+	retry  bool
 }
 
 // placed is an entrance node and its tree.
@@ -34,10 +39,11 @@ type contextKey struct{}
 
 // WithContext returns a context whose calls use the named context; see api.WithContext.
 func WithContext(ctx context.Context, name string) context.Context {
-	c := &Context{name: name, entry: EntryOf(ctx)}
+	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.origin, c.level, c.retry = from.origin, from.level, from.retry
+		c.marks = from.marks
 	}
+	c.name = name
 	return carrying(ctx, c)
 }
 
@@ -59,8 +65,7 @@ func WithRetry(ctx context.Context) context.Context {
 func derived(ctx context.Context) *Context {
 	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.name, c.origin, c.level, c.retry = from.name, from.origin, from.level, from.retry
-		c.parent, c.tree, c.began = from.parent, from.tree, from.began
+		c.marks, c.parent, c.tree, c.began = from.marks, from.parent, from.tree, from.began
 		c.entrance.Store(from.entrance.Load())
 	}
 	return c

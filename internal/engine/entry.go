@@ -108,8 +108,7 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 		child.from.began = inv.outermost()
 	}
 	if inv.context != nil {
-		child.from.name, child.from.origin = inv.context.name, inv.context.origin
-		child.from.level, child.from.retry = inv.context.level, inv.context.retry
+		child.from.marks = inv.context.marks
 	}
 	if inv.entrance != nil {
 		child.in = placed{inv.engine.tree, inv.entrance}
@@ -125,10 +124,7 @@ func (e Entry) origins() (name string, ctx context.Context) {
 	if !e.set(flagBusy) {
 		return "", nil
 	}
-	name, ctx = e.inv.beyond, e.inv.ctx
-	if r := e.inv.resource; r != e.inv.engine.resources.overflow {
-		name = r.Name()
-	}
+	name, ctx = e.inv.Name(), e.inv.ctx
 	e.inv.word.And(^uint64(flagBusy))
 	return name, ctx
 }

@@ -138,12 +138,8 @@ func (inv *Invocation) more(e Entry) (err error) {
 // rebindMore finds the rules in force: those of the entry may be older.
 func (inv *Invocation) rebindMore() {
 	e, r := inv.engine, inv.resource
-	name := inv.beyond
-	if r != e.resources.overflow {
-		name = r.Name()
-	}
 	if inv.bound = r.bound.Load(); inv.bound == nil || inv.bound.set != e.rules.Load() || r == e.resources.overflow {
-		inv.bound = e.lookUp(r, name, inv.now, true)
+		inv.bound = e.lookUp(r, inv.Name(), inv.now, true)
 	}
 }
 

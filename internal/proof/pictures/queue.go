@@ -56,14 +56,10 @@ func queueing(askers []asker, sharing *meter.Sharing) (all []served) {
 			}
 		}
 		for i, x := range askers {
-			n := 0
-			switch {
-			case x.every == 0 && now == x.from:
-				n = x.calls
-			case x.every > 0 && now >= x.from && (now-x.from)%x.every == 0:
-				n = x.calls
+			if now != x.from && (x.every == 0 || now < x.from || (now-x.from)%x.every != 0) {
+				continue
 			}
-			for range n {
+			for range x.calls {
 				c := meter.Claim{Units: 1, Queue: 100, Limit: permits, Revision: 1}
 				var got bool
 				var share *meter.Share

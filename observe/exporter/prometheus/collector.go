@@ -226,11 +226,7 @@ func (c *Collector) rules(m metrics) {
 		case isolation.Stats:
 			c.shares(m, rule, d)
 		case adaptive.Stats:
-			var all []core.LevelStats
-			for _, l := range d.Limits {
-				all = append(all, l.Levels...)
-			}
-			c.levels(m, rule, kind, all, grow)
+			c.levels(m, rule, kind, d.Levels, grow)
 		case system.Stats:
 			c.levels(m, rule, kind, d.Levels, grow)
 		case upstream.Stats:
@@ -267,17 +263,11 @@ func (c *Collector) shares(m metrics, rule string, f isolation.Stats) {
 
 // levels collects the calls of each level, over all resources of a rule.
 func (c *Collector) levels(m metrics, rule, kind string, all []core.LevelStats, grow func(of, rule, kind string, now int64) float64) {
-	sums := make(map[core.Level]core.LevelStats)
 	for _, l := range all {
-		sum := sums[l.Level]
-		sum.Admitted, sum.Refused, sum.Reserve = sum.Admitted+l.Admitted, sum.Refused+l.Refused, sum.Reserve+l.Reserve
-		sums[l.Level] = sum
-	}
-	for level, sum := range sums {
-		name := level.String()
-		m.counter(c.levelCalls, grow("admitted "+name, rule, kind, sum.Admitted), rule, kind, name, "admitted")
-		m.counter(c.levelCalls, grow("refused "+name, rule, kind, sum.Refused), rule, kind, name, "refused")
-		m.gauge(c.levelReserve, float64(sum.Reserve), rule, kind, name)
+		name := l.Level.String()
+		m.counter(c.levelCalls, grow("admitted "+name, rule, kind, l.Admitted), rule, kind, name, "admitted")
+		m.counter(c.levelCalls, grow("refused "+name, rule, kind, l.Refused), rule, kind, name, "refused")
+		m.gauge(c.levelReserve, float64(l.Reserve), rule, kind, name)
 	}
 }
 

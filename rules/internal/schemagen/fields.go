@@ -60,7 +60,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		}
 		return append(described, member{"type", "object"}, member{"maxProperties", isolation.MaxWeights},
 			member{"propertyNames", object{{"minLength", 1}, {"maxLength", pattern.MaxName}}},
-			member{"additionalProperties", append(object{{"type", "integer"}}, object{{"minimum", s.least}, {"maximum", s.most}}...)}), nil
+			member{"additionalProperties", object{{"type", "integer"}, {"minimum", s.least}, {"maximum", s.most}}}), nil
 	case *int, *float64:
 		kind := "number"
 		if _, whole := x.(*int); whole {
