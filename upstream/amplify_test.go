@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/tables"
 )
 
 var write = flag.Bool("write", false, "write the table of the simulation into its page")
@@ -186,22 +186,12 @@ func TestAmplification(t *testing.T) {
 	for _, x := range figures["healthy, 1000 calls/s: attempts"] {
 		assert.InDelta(t, figures["healthy, 1000 calls/s: attempts"][0], x, 1e-9)
 	}
-	onPage(t, table.String())
-}
-
-// onPage checks that the page has the table, or writes it.
-func onPage(t *testing.T, table string) {
-	t.Helper()
-	const page = "../docs/rules/upstream.md"
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), "```text\n")
-	require.True(t, ok)
-	old, after, ok := strings.Cut(rest, "```\n")
-	require.True(t, ok)
-	if *write && old != table {
-		require.NoError(t, os.WriteFile(page, []byte(before+"```text\n"+table+"```\n"+after), 0o644))
-		return
+	const page, name = "../docs/rules/upstream.md", "amplification"
+	text := "\n```text\n" + table.String() + "```\n\n"
+	if *write {
+		require.NoError(t, tables.Keep(page, name, text))
 	}
-	assert.Equal(t, old, table, "write it with: go test ./upstream -run TestAmplification -args -write")
+	kept, err := tables.Kept(page, name)
+	require.NoError(t, err)
+	assert.Equal(t, kept, text, "go test ./upstream -run TestAmplification -args -write")
 }

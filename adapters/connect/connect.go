@@ -117,11 +117,9 @@ func (i *interceptor) enter(ctx context.Context, of Call) (c *rpc.Call, err erro
 	opts := make([]api.Option, 0, 4)
 	if !of.Spec.IsClient {
 		guard, opts = &i.server, append(opts, rpc.Inbound)
-		asked := func() *http.Request {
+		ctx, opts = guard.Received(ctx, opts, func() *http.Request {
 			return rpc.Request(ctx, of.Spec.Procedure, address(of.Peer.Addr), nil, of.Header)
-		}
-		opts = guard.Attach(opts, asked)
-		ctx = guard.Received(ctx, asked)
+		})
 	}
 	if of.Spec.StreamType != connect.StreamTypeUnary {
 		opts = append(opts, api.LongLived())

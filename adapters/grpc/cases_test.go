@@ -36,6 +36,7 @@ import (
 	"github.com/penstock-go/penstock/internal/proof/patience"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
+	"github.com/penstock-go/penstock/upstream"
 )
 
 const every = ".*"
@@ -45,6 +46,7 @@ var (
 	oneByOne = api.RuleSet{Isolation: []isolation.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex, Threshold: 1}}}
 	queue    = api.RuleSet{Flow: []flow.Rule{{Resource: every, Match: api.MatchRegex, Threshold: 1, Interval: time.Hour,
 		Behavior: flow.Throttle, MaxWait: 2 * time.Hour}}}
+	obeys = api.RuleSet{Upstream: []upstream.Rule{{ID: "obeys", Resource: every, Match: api.MatchRegex, Obey: true, MaxPause: 24 * time.Hour}}}
 	// watched has a breaker for every resource, which never opens.
 	watched   = api.RuleSet{Breaker: []breaker.Rule{{ID: "watched", Resource: every, Match: api.MatchRegex, Threshold: 1, MinCalls: 1000}}}
 	oneNested = api.RuleSet{Flow: []flow.Rule{{ID: "secret", Resource: "nested", Threshold: 1, Interval: time.Hour}}}
@@ -75,13 +77,11 @@ func sendsLevels(want ...int64) func(*stage) error {
 		if !errors.Is(err, io.EOF) {
 			return err
 		}
-		var got [4]int64
-		for _, l := range s.server.RuleStats()[0].Details.(adaptive.Stats).Limits {
-			for i, level := range l.Levels {
-				got[i] += level.Offered
-			}
+		var got []int64
+		for _, level := range s.server.RuleStats()[0].Details.(adaptive.Stats).Levels {
+			got = append(got, level.Offered)
 		}
-		if !slices.Equal(got[:], want) {
+		if !slices.Equal(got, want) {
 			return fmt.Errorf("the levels are %v, not %v", got, want)
 		}
 		return nil
@@ -142,6 +142,21 @@ func cases() []testCase {
 
 		{name: "a client sends levels, up to a bound", serverOpts: []penstockgrpc.Option{levels}, server: byLevel, run: sendsLevels(0, 1, 1, 1)},
 		{name: "no level is read by default", server: byLevel, run: sendsLevels(0, 3, 0, 0)},
+		{name: "a client obeys an answer that says when to come back", server: once, client: obeys, run: func(s *stage) error {
+			if err := s.call(); err != nil {
+				return err
+			}
+			if err := s.call(); status.Code(err) != codes.ResourceExhausted || api.KindOf(err) == api.KindUpstream {
+				return fmt.Errorf("the second call: %w", err)
+			}
+			err := s.call()
+			if block, ok := errors.AsType[*api.BlockError](err); !ok || block.Kind != api.KindUpstream {
+				return fmt.Errorf("the third call: %w", err)
+			} else if wait, known := block.RetryAfter(); !known || wait < time.Hour-time.Second {
+				return fmt.Errorf("the pause lasts %v", wait)
+			}
+			return s.counted(s.client, unaryCall, figures{pass: 2, block: 1, done: 2, failed: 1})
+		}},
 		{name: "refused by flow", server: once, run: refuses(codes.ResourceExhausted, "FLOW_BLOCKED", true, "")},
 		{name: "refused by a hotspot rule", server: api.RuleSet{Hotspot: []hotspot.Rule{{ID: "secret", Resource: every, Match: api.MatchRegex,
 			Param: "user", Threshold: 1, Interval: time.Hour}}},

@@ -60,9 +60,7 @@ func (g *guard) enter(ctx context.Context, req any, method string, known bool,
 		origin = g.origin(ctx, method)
 	}
 	if g.server {
-		asked := func() *http.Request { return request(ctx, method) }
-		opts = g.Attach(opts, asked)
-		ctx = g.Received(ctx, asked)
+		ctx, opts = g.Received(ctx, opts, func() *http.Request { return request(ctx, method) })
 	}
 	for _, c := range g.costs {
 		if n := c.estimate(ctx, req, method); n > 0 {

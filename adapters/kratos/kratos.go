@@ -82,9 +82,7 @@ func Server(opts ...Option) middleware.Middleware {
 			if !ok {
 				return next(ctx, req)
 			}
-			asked := func() *http.Request { return request(ctx, t) }
-			opts := g.Attach([]api.Option{rpc.Inbound}, asked)
-			ctx = g.Received(ctx, asked)
+			ctx, opts := g.Received(ctx, []api.Option{rpc.Inbound}, func() *http.Request { return request(ctx, t) })
 			c, err := g.enter(ctx, t, req, opts...)
 			if err != nil {
 				return nil, report(ctx, t, err)

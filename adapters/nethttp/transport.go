@@ -80,11 +80,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.guard.refund(e, r)
 	}
 	if err != nil {
-		failure := t.failure(r, 0, err)
-		if !errors.Is(r.Context().Err(), context.Canceled) {
-			failure = overloaded(failure, err, 0)
-		}
-		e.Fail(failure)
+		e.Fail(overloaded(t.failure(r, 0, err), err, 0)) // canceled requests don't count
 		e.Exit()
 		done = true
 		return resp, err

@@ -87,10 +87,14 @@ func Request(ctx context.Context, fullMethod string, remote, local net.Addr, hea
 	return r.WithContext(ctx)
 }
 
-// Attach appends the parameters of a call; it asks for the request only if there are any.
-func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Option {
-	if len(g.Params) == 0 {
-		return opts
+// CriticalityKey is the key of the metadata that name the level of a call.
+const CriticalityKey = "criticality"
+
+// Received returns the context of a server's call with the level that its caller names, if that is
+// read, and the options with its parameters. It asks for the request only for these.
+func (g *Guard) Received(ctx context.Context, opts []api.Option, request func() *http.Request) (context.Context, []api.Option) {
+	if len(g.Params) == 0 && g.Level == nil {
+		return ctx, opts
 	}
 	r := request()
 	for _, p := range g.Params {
@@ -98,23 +102,14 @@ func (g *Guard) Attach(opts []api.Option, request func() *http.Request) []api.Op
 			opts = append(opts, api.Param(p.Name, value))
 		}
 	}
-	return opts
-}
-
-// CriticalityKey is the key of the metadata that name the level of a call.
-const CriticalityKey = "criticality"
-
-// Received returns the context of a server's call with the level that its caller names, if that is
-// read; it asks for the request only then.
-func (g *Guard) Received(ctx context.Context, request func() *http.Request) context.Context {
 	if g.Level == nil {
-		return ctx
+		return ctx, opts
 	}
 	guard := g.API
 	if guard == nil {
 		guard = api.Default()
 	}
-	return guard.WithReceivedCriticality(ctx, g.Level(request()), g.AtMost)
+	return guard.WithReceivedCriticality(ctx, g.Level(r), g.AtMost), opts
 }
 
 // Call is an admitted call. Except for its context, only the goroutine that makes or serves the

@@ -289,7 +289,7 @@ func TestUncostedCalls(t *testing.T) {
 }
 
 // The calls of each level are counted, over all resources of a rule.
-// All resources of a rule count, also those that no page lists. known bug 296
+// All resources of a rule count, although stats list a hundred. known bug 296
 func TestLevels(t *testing.T) {
 	g, c, clock := newGuard(t, penstockprometheus.Config{}, api.RuleSet{
 		Adaptive: []adaptive.Rule{{ID: "learn", Resource: "*", Shed: api.ShedLevels}},
