@@ -40,8 +40,10 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	case r.leases():
 		c.share(t.Member)
 	case r.Mode != spec.Off:
-		c.semaphore = resource.NeedSemaphore(c.owner) // so that it counts from now on
-		c.tenants = newTenants(&c.rule, t.Engine.Now)
+		c.semaphore = resource.NeedSemaphore(c.owner)            // so that it counts from now on
+		if c.owner == sharedSemaphore || r.Mode == spec.Shadow { // otherwise it has no queue
+			c.tenants = newTenants(&c.rule, t.Engine.Now)
+		}
 	}
 	return c
 }

@@ -64,7 +64,7 @@ func TestAFullQueueLosesTheLowestLevel(t *testing.T) {
 		"share critical: holds 1 of 1, 0 queued, 1 served",
 		"share sheddablePlus: holds 0, 1 queued, 0 served, 1 refused",
 		"share criticalPlus: holds 0, 1 queued, 0 served",
-		"1 more shares",
+		"1 more share",
 	}, stats.Lines(start))
 	g.clock.Advance(ms)
 	e.Exit()

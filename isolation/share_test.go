@@ -140,6 +140,18 @@ func TestSharesAllocateNothing(t *testing.T) {
 		}
 		e.Exit()
 	})
+	r := sharing(byTenant)
+	r.MaxQueue = 1
+	g = newGuard(t, r)
+	e := g.enter(opts...)
+	waits := g.waits("a", opts...)
+	race.AllocatesNothing(t, 100, func() {
+		if _, err := g.Enter(t.Context(), "orders", opts); err == nil {
+			t.Error("it should be refused")
+		}
+	})
+	e.Exit()
+	waits.exit()
 }
 
 // In shadow mode calls that would wait stay in their tenant's queue, and refusals are counted.

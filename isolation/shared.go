@@ -58,7 +58,7 @@ func (*controller) Direct() bool { return true }
 func (t *table) Stats() []core.RuleStats {
 	return t.StatsWith(func(r Rule, controllers []*controller) core.Details {
 		switch {
-		case (r.Share.By != "" || r.Shed == spec.ShedLevels) && r.Mode != spec.Off:
+		case r.shares() && r.Mode != spec.Off:
 			return shareStats(controllers)
 		case !r.leases():
 			return nil

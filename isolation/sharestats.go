@@ -51,7 +51,7 @@ func shareStats(controllers []*controller) core.Details {
 	var f Stats
 	var rest meter.ShareStats
 	for _, c := range controllers {
-		if c.semaphore == nil || !c.shares() {
+		if !c.shares() {
 			continue
 		}
 		largest, others, n := c.resource.LookSemaphore(c.owner).Shares(topShares, &c.tenants.sharing)
@@ -92,7 +92,10 @@ func (f Stats) Lines(time.Time) (lines []string) {
 	for _, x := range f.Top[:min(len(f.Top), most)] {
 		lines = append(lines, x.String())
 	}
-	if more := f.Shares - len(lines); more > 0 {
+	switch more := f.Shares - len(lines); {
+	case more == 1:
+		lines = append(lines, "1 more share")
+	case more > 1:
 		lines = append(lines, fmt.Sprintf("%d more shares", more))
 	}
 	return lines

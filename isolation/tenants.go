@@ -21,14 +21,16 @@ type tenants struct {
 	by, weightBy source
 }
 
+// shares reports whether the rule shares its permits.
+func (r *Rule) shares() bool { return r.Share.By != "" || r.Shed == spec.ShedLevels }
+
 // newTenants returns nil if the rule doesn't share.
 func newTenants(r *Rule, now func() int64) *tenants {
-	s := r.Share
-	switch {
-	case s.By != "":
-	case r.Shed == spec.ShedNone:
+	if !r.shares() {
 		return nil
-	default:
+	}
+	s := r.Share
+	if s.By == "" {
 		s.PerShareQueue, s.MaxShares = r.MaxQueue, 1
 	}
 	return &tenants{
@@ -39,6 +41,8 @@ func newTenants(r *Rule, now func() int64) *tenants {
 		},
 	}
 }
+
+var _ [meter.Levels]struct{} = [core.Sheddable - core.CriticalPlus + 1]struct{}{}
 
 // source says what of a call names its tenant: an attachment, the caller, or nothing.
 type source struct {
@@ -73,7 +77,7 @@ func (t *tenants) of(inv *engine.Invocation) meter.Tenant {
 		tenant.Class = t.weightBy.of(inv)
 	}
 	if t.sharing.Levels {
-		tenant.Level = int(inv.Level() - core.CriticalPlus)
+		tenant.Level = int(inv.Level() - core.CriticalPlus) // meter.Levels has room for all
 	}
 	return tenant
 }
@@ -95,11 +99,8 @@ func (s source) of(inv *engine.Invocation) argument.Value {
 	return argument.Value{}
 }
 
-// shares reports whether the rule's tenants share its queue. Rules for the calls beyond the cap have
-// none.
-func (c *controller) shares() bool {
-	return c.tenants != nil && (c.owner == sharedSemaphore || c.rule.Mode == spec.Shadow)
-}
+// shares reports whether the rule's tenants share its queue.
+func (c *controller) shares() bool { return c.tenants != nil }
 
 // sharing returns the sharing of a rule, or nil if it has none or there is no rule.
 func (c *controller) sharing() *meter.Sharing {

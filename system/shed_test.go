@@ -298,3 +298,45 @@ func TestLearnedLimitBesideLevels(t *testing.T) {
 	assert.InDelta(t, plain, blocked(spec.ShedLevels), 1)
 	assert.Greater(t, plain, int64(500))
 }
+
+// A long-lived call says nothing of how fast units complete: its end raises no reserve. known bug 297
+func TestLongLivedCallsRaiseNoReserve(t *testing.T) {
+	g := newGuard(t, system.Rule{ID: "most", Metric: system.Concurrency, Threshold: 100, Shed: spec.ShedLevels})
+	ends := make(map[int64][]engine.Entry)
+	refused := 0
+	enter := func(level core.Level, lasts time.Duration) {
+		e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Inbound(), engine.Criticality(level)})
+		if err != nil {
+			refused++
+			return
+		}
+		at := g.Now() + int64(lasts)
+		ends[at] = append(ends[at], e)
+	}
+	play := func(d time.Duration) {
+		for range d / (10 * ms) {
+			for _, e := range ends[g.Now()] {
+				e.Exit()
+			}
+			delete(ends, g.Now())
+			enter(core.Critical, 350*ms)
+			for range 4 {
+				enter(core.Sheddable, 100*ms)
+			}
+			g.clock.Advance(10 * ms)
+		}
+	}
+	long, err := g.Enter(t.Context(), "stream", []engine.Option{engine.Inbound(), engine.LongLived()})
+	require.NoError(t, err)
+	g.clock.Advance(10 * time.Minute)
+	play(3 * time.Second)
+	refused = 0
+	long.Exit()
+	play(3 * time.Second)
+	assert.Zero(t, refused)
+	for _, all := range ends {
+		for _, e := range all {
+			e.Exit()
+		}
+	}
+}

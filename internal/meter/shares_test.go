@@ -253,15 +253,33 @@ func TestTenantsBeyondTheCap(t *testing.T) {
 func TestSharesWithABadClock(t *testing.T) {
 	var g Semaphore
 	sharing := &Sharing{By: "param tenant", PerShare: 100, MaxShares: 100}
-	for i, now := range []int64{5, 5, math.MaxInt64, 0, math.MinInt64, 7, 7} {
-		got, share, place := g.JoinShare(Claim{Units: 1, Queue: 100, Limit: 1, Revision: 1}, sharing, tenant(i%3), now)
-		if got {
-			share.releaseAt(math.MinInt64, 1, false)
-		} else {
-			place.leaveAt(math.MaxInt64)
+	claim := Claim{Units: 1, Queue: 100, Limit: 1, Revision: 1}
+	check := func() {
+		b := &g.shares.bands[0]
+		assert.True(t, g.InUse() <= 1 && !math.IsNaN(b.virtual) && !math.IsInf(b.virtual, 0))
+		for kind := range b.heaps {
+			h := &b.heaps[kind]
+			for i := 1; i < len(h.list); i++ {
+				assert.False(t, h.kind.before(h.list[i], h.list[(i-1)/2]))
+			}
 		}
-		assert.True(t, g.InUse() == 0 && !math.IsNaN(g.shares.bands[0].virtual) && !math.IsInf(g.shares.bands[0].virtual, 0))
 	}
+	_, running, _ := g.JoinShare(claim, sharing, tenant(0), 5)
+	var waiting []*Waiter
+	times := []int64{5, 5, math.MaxInt64, 0, math.MinInt64, 7, 7}
+	for i, now := range times {
+		_, _, place := g.JoinShare(claim, sharing, tenant(i%3), now)
+		require.NotNil(t, place)
+		waiting = append(waiting, place)
+		check()
+	}
+	running.releaseAt(math.MinInt64, 1, false)
+	check()
+	for i, w := range waiting {
+		w.leaveAt(times[len(times)-1-i])
+		check()
+	}
+	assert.Zero(t, g.InUse()+g.Queued())
 }
 
 // Many goroutines take, wait, give up and give back while limits change and shares come and go. The

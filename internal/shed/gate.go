@@ -95,8 +95,12 @@ func (s *Gate) count(c call, admitted bool) {
 	}
 }
 
-// Complete records the end of a call that took units at a time, its token.
+// Complete records the end of a call that took units at a time, its token. The end of a long-lived one
+// says nothing of how fast units complete.
 func (s *Gate) Complete(inv *engine.Invocation, took int64) {
+	if inv.LongLived() {
+		return
+	}
 	s.done.Add(inv.Lane(), inv.Units())
 	s.time.Add(inv.Lane(), inv.Units()*max(0, inv.Now()-took))
 }
