@@ -475,6 +475,7 @@ func (m *sharesTwin) checkFair(x *twinShare) {
 
 // Random scripts of calls of several sizes and tenants, with weights, priorities, cancellations and
 // reloads, do the same on a semaphore as on its naive twin, and the twin finds every grant fair.
+// known bug 295
 func TestSharesAreTheirTwin(t *testing.T) {
 	r := random(t)
 	looks, wrong := 0, 0
