@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
@@ -39,7 +40,7 @@ func holding() rules.Set {
 			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
 		}},
 		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
-		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
+		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},
 		Cluster:   []rules.Cluster{{Namespace: "shop"}},

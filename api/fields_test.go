@@ -253,7 +253,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				}},
 				"share": {say: func(r *isolation.Rule) {
 					if r.MaxQueue > 0 {
-						r.Share = isolation.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
+						r.Share = spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
 					}
 				}},
 				"cluster": {func(r *isolation.Rule) {

@@ -25,6 +25,8 @@ type (
 	Match = spec.Match
 	// Response is the response of adapters to calls that a rule refuses.
 	Response = spec.Response
+	// Share divides a rule's limit between tenants while calls wait.
+	Share = spec.Share
 	// Level is the criticality of a call; see [Criticality].
 	Level = core.Level
 	// Floors keep levels of calls from starving under a rule with a shed order.

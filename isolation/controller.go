@@ -24,7 +24,7 @@ type controller struct {
 	owner     any              // of the semaphore
 	semaphore *meter.Semaphore // the owner's semaphore when the rule was compiled, or nil if the rule is off
 	lease     family.Shared    // the shared lease instead, or nil
-	tenants   *tenants         // nil unless the rule has shares
+	tenants   *family.Tenants  // nil unless the rule has shares
 
 	record *engine.Record
 }
@@ -42,7 +42,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	case r.Mode != spec.Off:
 		c.semaphore = resource.NeedSemaphore(c.owner)            // so that it counts from now on
 		if c.owner == sharedSemaphore || r.Mode == spec.Shadow { // otherwise it has no queue
-			c.tenants = newTenants(&c.rule, t.Engine.Now)
+			c.tenants = family.NewTenants(r.Share, r.Shed, r.MaxQueue, t.Engine.Now)
 		}
 	}
 	return c

@@ -10,7 +10,6 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
-	"github.com/penstock-go/penstock/isolation"
 )
 
 func at(l core.Level) engine.Option { return engine.Criticality(l) }
@@ -18,7 +17,7 @@ func at(l core.Level) engine.Option { return engine.Criticality(l) }
 // Freed permits go to the highest level that waits, within a level in order, and with shares to its
 // tenants in turn.
 func TestHigherLevelsComeFirst(t *testing.T) {
-	for _, share := range []isolation.Share{{}, byTenant} {
+	for _, share := range []spec.Share{{}, byTenant} {
 		r := queued(1, 10, time.Second)
 		r.Share, r.Shed = share, spec.ShedLevels
 		g := newGuard(t, r)
@@ -58,7 +57,7 @@ func TestAFullQueueLosesTheLowestLevel(t *testing.T) {
 	top := g.displaces(kept, "top", at(core.CriticalPlus))
 	require.ErrorIs(t, kept.err, core.ErrBlocked)
 	g.refused(at(core.SheddablePlus))
-	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	stats, ok := g.figures("permits").Details.(core.Shares)
 	require.True(t, ok)
 	assert.Equal(t, []string{
 		"share critical: holds 1 of 1, 0 queued, 1 served",
@@ -80,7 +79,7 @@ func TestSharesOfTheTightestRule(t *testing.T) {
 	g := newGuard(t, tight, loose)
 	g.enter(by("a")).Exit()
 	for id, want := range map[string]int{"permits": 1, "loose": 0} {
-		stats, ok := g.figures(id).Details.(isolation.Stats)
+		stats, ok := g.figures(id).Details.(core.Shares)
 		require.True(t, ok)
 		assert.Equal(t, want, stats.Shares, id)
 	}
@@ -88,9 +87,9 @@ func TestSharesOfTheTightestRule(t *testing.T) {
 
 // An attachment may be named like the caller. known bug 286
 func TestAttachmentNamedOrigin(t *testing.T) {
-	g := newGuard(t, sharing(isolation.Share{By: "param origin"}))
+	g := newGuard(t, sharing(spec.Share{By: "param origin"}))
 	g.enter(engine.Param("origin", "acme")).Exit()
-	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	stats, ok := g.figures("permits").Details.(core.Shares)
 	require.True(t, ok)
 	assert.Equal(t, "acme", stats.Top[0].Share)
 }

@@ -54,7 +54,7 @@ type Rule struct {
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Share divides the permits between tenants while calls wait. The zero value serves all calls in
 	// the order in which they came.
-	Share Share `yaml:"share,omitempty"`
+	Share spec.Share `yaml:"share,omitempty"`
 	// Shed decides who waits in front. The zero value is api.ShedNone: calls are served in order. With
 	// api.ShedLevels a freed permit goes to the highest criticality that waits, and a full queue loses
 	// the last call of the lowest; see api.Criticality. Needs MaxQueue, and no Cluster.
@@ -87,11 +87,14 @@ func (r Rule) Normalized() (Rule, error) {
 	if err := cmp.Or(r.checkShed(), r.checkShare()); err != nil {
 		return r, err
 	}
-	r.Share = r.Share.normalized(&r)
+	r.Share = r.Share.Normalized(r.MaxQueue)
 	r.Cluster = r.Cluster.Normalized()
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
 }
+
+// shares reports whether the rule shares its permits.
+func (r *Rule) shares() bool { return r.Share.By != "" || r.Shed == spec.ShedLevels }
 
 func (r Rule) check() error {
 	if err := r.Info().Check(); err != nil {

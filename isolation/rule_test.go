@@ -49,19 +49,19 @@ func TestRuleRefuses(t *testing.T) {
 		{isolation.Rule{Threshold: 1, Shed: 9}, "shed: 9 is unknown: use api.ShedNone or api.ShedLevels"},
 		{isolation.Rule{Threshold: 1, Shed: spec.ShedLevels}, "shed: needs a queue, where calls of lower levels wait: set maxQueue and maxWait"},
 		{isolation.Rule{ID: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}, Shed: spec.ShedLevels}, "shed: has no meaning for cluster, which has no queue: remove shed or cluster"},
-		{isolation.Rule{Threshold: 1, Share: isolation.Share{By: "origin"}}, "share: needs a queue, where calls wait for their part: set maxQueue and maxWait"},
-		{isolation.Rule{ID: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}, Share: isolation.Share{By: "origin"}}, "share: has no meaning for cluster, which has no queue: remove share or cluster"},
-		{sharing(isolation.Share{MaxShares: 1}), `share.by: is required: name the tenant of a call, as in "param tenant" or "origin"`},
-		{sharing(isolation.Share{By: "tenant"}), `share.by: is "tenant": use "param" and the name of an attachment, as in "param tenant", or "origin"`},
-		{sharing(isolation.Share{By: "param "}), `share.by: is "param ": use "param" and the name of an attachment`},
-		{sharing(isolation.Share{By: "origin", WeightBy: "param plan"}), "share.weightBy: has no meaning without weights: set the weights of its values"},
-		{sharing(isolation.Share{By: "origin", WeightBy: "plan", Weights: map[string]int{"gold": 4}}), `share.weightBy: is "plan": use "param" and the name`},
-		{sharing(isolation.Share{By: "origin", Weights: map[string]int{"gold": 0}}), `share.weights: gives "gold" 0: use a whole number from 1 to 1000`},
-		{sharing(isolation.Share{By: "origin", Weights: map[string]int{"gold": 1001}}), `share.weights: gives "gold" 1001: use a whole number from 1 to 1000`},
-		{sharing(isolation.Share{By: "origin", Weights: map[string]int{"": 1}}), `share.weights: names "": use 1 to `},
-		{sharing(isolation.Share{By: "origin", PerShareQueue: 6}), "share.perShareQueue: is 6: use a whole number from 0 to maxQueue, 5"},
-		{sharing(isolation.Share{By: "origin", PerShareQueue: -1}), "share.perShareQueue: is -1: use a whole number from 0 to maxQueue, 5"},
-		{sharing(isolation.Share{By: "origin", MaxShares: 10_001}), "share.maxShares: is 10001: use a whole number from 0 to 10000"},
+		{isolation.Rule{Threshold: 1, Share: spec.Share{By: "origin"}}, "share: needs a queue, where calls wait for their part: set maxQueue and maxWait"},
+		{isolation.Rule{ID: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}, Share: spec.Share{By: "origin"}}, "share: has no meaning for cluster, which has no queue: remove share or cluster"},
+		{sharing(spec.Share{MaxShares: 1}), `share.by: is required: name the tenant of a call, as in "param tenant" or "origin"`},
+		{sharing(spec.Share{By: "tenant"}), `share.by: is "tenant": use "param" and the name of an attachment, as in "param tenant", or "origin"`},
+		{sharing(spec.Share{By: "param "}), `share.by: is "param ": use "param" and the name of an attachment`},
+		{sharing(spec.Share{By: "origin", WeightBy: "param plan"}), "share.weightBy: has no meaning without weights: set the weights of its values"},
+		{sharing(spec.Share{By: "origin", WeightBy: "plan", Weights: map[string]int{"gold": 4}}), `share.weightBy: is "plan": use "param" and the name`},
+		{sharing(spec.Share{By: "origin", Weights: map[string]int{"gold": 0}}), `share.weights: gives "gold" 0: use a whole number from 1 to 1000`},
+		{sharing(spec.Share{By: "origin", Weights: map[string]int{"gold": 1001}}), `share.weights: gives "gold" 1001: use a whole number from 1 to 1000`},
+		{sharing(spec.Share{By: "origin", Weights: map[string]int{"": 1}}), `share.weights: names "": use 1 to `},
+		{sharing(spec.Share{By: "origin", PerShareQueue: 6}), "share.perShareQueue: is 6: use a whole number from 0 to maxQueue, 5"},
+		{sharing(spec.Share{By: "origin", PerShareQueue: -1}), "share.perShareQueue: is -1: use a whole number from 0 to maxQueue, 5"},
+		{sharing(spec.Share{By: "origin", MaxShares: 10_001}), "share.maxShares: is 10001: use a whole number from 0 to 10000"},
 		{isolation.Rule{Mode: 3}, "mode: 3 is unknown: use api.Enforce, api.Shadow or api.Off"},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRuleAccepts(t *testing.T) {
 // Two rules that differ in any field are not equal.
 // known bug 71
 func TestRuleEquality(t *testing.T) {
-	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global}, isolation.Share{By: "origin"}, spec.Response{Status: 503})
+	trial.EveryFieldCounts(t, isolation.Rule{}, cluster.Rule{Scope: cluster.Global}, spec.Share{By: "origin"}, spec.Response{Status: 503})
 }
 
 func TestRuleIDs(t *testing.T) {

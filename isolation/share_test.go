@@ -23,13 +23,13 @@ import (
 
 func by(tenant any) engine.Option { return engine.Param("tenant", tenant) }
 
-func sharing(s isolation.Share) isolation.Rule {
+func sharing(s spec.Share) isolation.Rule {
 	r := queued(1, 5, time.Second)
 	r.Share = s
 	return r
 }
 
-var byTenant = isolation.Share{By: "param tenant"}
+var byTenant = spec.Share{By: "param tenant"}
 
 // Calls of tenants take turns, although one tenant came first with all of its calls.
 func TestSharesTakeTurns(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDisplaced(t *testing.T) {
 	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full, and a call of another tenant or a higher level took its place`)
 	block, ok := errors.AsType[*core.BlockError](second.err)
 	assert.True(t, ok && block.Rule == "permits")
-	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	stats, ok := g.figures("permits").Details.(core.Shares)
 	require.True(t, ok)
 	assert.Equal(t, []string{
 		"share a: holds 1 of 0.5, 1 queued, 1 served, 1 refused, 1 displaced",
@@ -81,7 +81,7 @@ func TestDisplaced(t *testing.T) {
 
 // Explain names the place in the share, and what the share holds.
 func TestExplainShares(t *testing.T) {
-	g := newGuard(t, sharing(isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"7": 4}, PerShareQueue: 2}))
+	g := newGuard(t, sharing(spec.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"7": 4}, PerShareQueue: 2}))
 	explain := func(opts ...engine.Option) core.ExplainedRule {
 		x, err := g.Explain(t.Context(), "orders", opts)
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestSharesThroughReloads(t *testing.T) {
 	var all []*call
 	var open []engine.Entry
 	open = append(open, g.enter(by("b")))
-	for i, r := range []isolation.Rule{sharing(byTenant), sharing(isolation.Share{By: "origin"}), queued(2, 9, time.Second), sharing(byTenant)} {
+	for i, r := range []isolation.Rule{sharing(byTenant), sharing(spec.Share{By: "origin"}), queued(2, 9, time.Second), sharing(byTenant)} {
 		all = append(all, g.waits(fmt.Sprint(i), by(i)))
 		r.Threshold, r.MaxQueue, r.Share.PerShareQueue = 2, 9, 0
 		g.load(r)
@@ -131,7 +131,7 @@ func TestSharesThroughReloads(t *testing.T) {
 
 // A call that runs at once, or is refused, allocates nothing.
 func TestSharesAllocateNothing(t *testing.T) {
-	g := newGuard(t, sharing(isolation.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}}))
+	g := newGuard(t, sharing(spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}}))
 	opts := []engine.Option{by("a")}
 	race.AllocatesNothing(t, 100, func() {
 		e, err := g.Enter(t.Context(), "orders", opts)
@@ -205,11 +205,11 @@ func (c *badClock) Sleep(context.Context, time.Duration) error { return nil }
 // Tenants with weights of their own take no room from the others.
 // known bug 278
 func TestWeightsTakeNoRoomOfOthers(t *testing.T) {
-	r := sharing(isolation.Share{By: "param tenant", Weights: map[string]int{"acme": 4}, MaxShares: 1})
+	r := sharing(spec.Share{By: "param tenant", Weights: map[string]int{"acme": 4}, MaxShares: 1})
 	g := newGuard(t, r)
 	e := g.enter(by("acme"))
 	other := g.waits("other", by("other"))
-	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	stats, ok := g.figures("permits").Details.(core.Shares)
 	require.True(t, ok)
 	assert.Equal(t, []string{"share acme: holds 1 of 0.8, 0 queued, 1 served", "share other: holds 0 of 0.2, 1 queued, 0 served"}, stats.Lines(start))
 	r.Share.Weights = map[string]int{"other": 4}
@@ -230,9 +230,9 @@ func TestRefusalsOfTenantsWithoutShareCount(t *testing.T) {
 	e := g.enter(by("a"))
 	waits := g.waits("b", by("b"))
 	g.refused(by("c"))
-	stats, ok := g.figures("permits").Details.(isolation.Stats)
+	stats, ok := g.figures("permits").Details.(core.Shares)
 	require.True(t, ok)
-	assert.Equal(t, isolation.ShareStats{Refused: 1}, stats.Rest)
+	assert.Equal(t, core.ShareStats{Refused: 1}, stats.Rest)
 	e.Exit()
 	waits.exit()
 }
@@ -255,9 +255,9 @@ func TestDisplacedInShadowMode(t *testing.T) {
 // known bug 282
 func TestWeightOfANumber(t *testing.T) {
 	for range 20 {
-		g := newGuard(t, sharing(isolation.Share{By: "param tenant", Weights: map[string]int{"7": 4, "07": 2, "+7": 9}}))
+		g := newGuard(t, sharing(spec.Share{By: "param tenant", Weights: map[string]int{"7": 4, "07": 2, "+7": 9}}))
 		g.enter(by(7)).Exit()
-		stats, ok := g.figures("permits").Details.(isolation.Stats)
+		stats, ok := g.figures("permits").Details.(core.Shares)
 		require.True(t, ok)
 		require.EqualValues(t, 4, stats.Top[0].Weight)
 	}
@@ -267,7 +267,7 @@ func TestWeightOfANumber(t *testing.T) {
 // and which find their queue full.
 // known bug 283
 func TestExplainBesideALargeCall(t *testing.T) {
-	r := sharing(isolation.Share{By: "param tenant", PerShareQueue: 1})
+	r := sharing(spec.Share{By: "param tenant", PerShareQueue: 1})
 	r.Threshold = 4
 	g := newGuard(t, r)
 	explain := func(opts ...engine.Option) core.Outcome {

@@ -1,123 +1,18 @@
 package isolation
 
 import (
-	"cmp"
-	"fmt"
-	"slices"
-	"time"
-
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/internal/meter"
-	"github.com/penstock-go/penstock/internal/shown"
+	"github.com/penstock-go/penstock/internal/family"
 )
-
-// Stats holds the details of a rule with shares.
-type Stats struct {
-	Shares int `json:"shares"` // number of shares
-	// Top lists the largest shares, at most a hundred: by the units that they hold and the calls that
-	// wait, then by the calls served.
-	Top []ShareStats `json:"top"`
-	// Rest is the sum of all others, including those of tenants that were forgotten as they had no
-	// calls for a while.
-	Rest ShareStats `json:"rest"`
-}
-
-// ShareStats holds the numbers of one tenant's share, or of several together. The counts begin when
-// the share does: a tenant without calls is forgotten if another needs the room.
-type ShareStats struct {
-	Resource  string  `json:"resource,omitempty"`
-	Share     string  `json:"share,omitempty"` // the tenant, and with levels the level of its calls
-	Weight    int64   `json:"weight"`
-	Part      float64 `json:"part"` // fair part of the limit as of now, in units; 0 without calls
-	Held      int64   `json:"held"` // units
-	Queued    int     `json:"queued"`
-	Served    int64   `json:"served"`
-	Refused   int64   `json:"refused"`   // calls that found a full queue
-	Displaced int64   `json:"displaced"` // calls that lost their place to another tenant's
-	Expired   int64   `json:"expired"`   // calls whose time or context ended as they waited
-}
-
-const topShares = 100
-
-func newShareStats(resource, name string, x meter.ShareStats) ShareStats {
-	return ShareStats{
-		Resource: resource, Share: name, Weight: x.Weight, Part: x.Part, Held: x.Held, Queued: x.Queued,
-		Served: x.Served, Refused: x.Refused, Displaced: x.Displaced, Expired: x.Expired,
-	}
-}
 
 // shareStats returns the details of a rule with shares.
 func shareStats(controllers []*controller) core.Details {
-	var f Stats
-	var rest meter.ShareStats
+	var f family.Shares
 	for _, c := range controllers {
-		if !c.shares() {
-			continue
-		}
-		largest, others, n := c.resource.LookSemaphore(c.owner).Shares(topShares, &c.tenants.sharing)
-		for _, x := range largest {
-			f.Top = append(f.Top, newShareStats(c.refusal.Resource, c.tenants.shareName(&x), x))
-		}
-		rest.Add(others)
-		f.Shares += n
-	}
-	slices.SortStableFunc(f.Top, func(a, b ShareStats) int {
-		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
-	})
-	f.Rest = newShareStats("", "", rest)
-	f.Top, f.Rest = f.Largest(topShares)
-	return f
-}
-
-// Largest returns at most the given number of shares, and the sum of all others.
-func (f Stats) Largest(most int) (top []ShareStats, rest ShareStats) {
-	rest = f.Rest
-	most = min(most, len(f.Top))
-	for _, x := range f.Top[most:] {
-		rest.Weight += x.Weight
-		rest.Part += x.Part
-		rest.Held += x.Held
-		rest.Queued += x.Queued
-		rest.Served += x.Served
-		rest.Refused += x.Refused
-		rest.Displaced += x.Displaced
-		rest.Expired += x.Expired
-	}
-	return f.Top[:most:most], rest
-}
-
-// Lines returns a line for each of the largest shares.
-func (f Stats) Lines(time.Time) (lines []string) {
-	const most = 3
-	for _, x := range f.Top[:min(len(f.Top), most)] {
-		lines = append(lines, x.String())
-	}
-	switch more := f.Shares - len(lines); {
-	case more == 1:
-		lines = append(lines, "1 more share")
-	case more > 1:
-		lines = append(lines, fmt.Sprintf("%d more shares", more))
-	}
-	return lines
-}
-
-// String returns the numbers as text, as in "share acme: holds 33 of 33.3, 12 queued, 4021 served".
-func (x ShareStats) String() string {
-	text := fmt.Sprintf("share %s: holds %d", x.Share, x.Held)
-	if x.Part > 0 {
-		text += " of " + shown.Number(x.Part)
-	}
-	text += fmt.Sprintf(", %d queued, %d served", x.Queued, x.Served)
-	for _, c := range []struct {
-		n    int64
-		what string
-	}{{x.Refused, "refused"}, {x.Displaced, "displaced"}, {x.Expired, "expired"}} {
-		if c.n > 0 {
-			text += fmt.Sprintf(", %d %s", c.n, c.what)
+		if c.shares() {
+			largest, others, n := c.resource.LookSemaphore(c.owner).Shares(family.Most, &c.tenants.Sharing)
+			f.Add(c.refusal.Resource, c.tenants, largest, others, n)
 		}
 	}
-	return text
+	return f.Details()
 }
-
-// Resources returns nil: shares are reported over all resources.
-func (f Stats) Resources() []core.ResourceDetails { return nil }

@@ -1,103 +1,13 @@
 package isolation
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/penstock-go/penstock/core"
-	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
-	"github.com/penstock-go/penstock/internal/shown"
 )
-
-// tenants are the tenants of a rule that shares its permits between them, or only between levels of
-// criticality: then all calls of a level are one tenant's.
-type tenants struct {
-	sharing      meter.Sharing
-	by, weightBy source
-}
-
-// shares reports whether the rule shares its permits.
-func (r *Rule) shares() bool { return r.Share.By != "" || r.Shed == spec.ShedLevels }
-
-// newTenants returns nil if the rule doesn't share.
-func newTenants(r *Rule, now func() int64) *tenants {
-	if !r.shares() {
-		return nil
-	}
-	s := r.Share
-	if s.By == "" {
-		s.PerShareQueue, s.MaxShares = r.MaxQueue, 1
-	}
-	return &tenants{
-		by: sourceOf(s.By), weightBy: sourceOf(s.WeightBy),
-		sharing: meter.Sharing{
-			Now: now, By: s.By, PerShare: s.PerShareQueue, MaxShares: s.MaxShares,
-			Weights: weights(s.Weights), ByClass: s.WeightBy != "", Levels: r.Shed == spec.ShedLevels,
-		},
-	}
-}
-
-var _ [meter.Levels]struct{} = [core.Sheddable - core.CriticalPlus + 1]struct{}{}
-
-// source says what of a call names its tenant: an attachment, the caller, or nothing.
-type source struct {
-	param  string
-	caller bool
-}
-
-func sourceOf(text string) source {
-	if text == origin {
-		return source{caller: true}
-	}
-	return source{param: strings.TrimPrefix(text, paramPrefix)}
-}
-
-// weights returns the weights of values: a name that is a number, as it is usually written, stands
-// for the number as well.
-func weights(named map[string]int) map[argument.Value]int64 {
-	all := make(map[argument.Value]int64, len(named))
-	for name, w := range named {
-		all[argument.Of(name)] = int64(w)
-		if n, err := strconv.ParseInt(name, 10, 64); err == nil && strconv.FormatInt(n, 10) == name {
-			all[argument.Int(n)] = int64(w)
-		}
-	}
-	return all
-}
-
-// of returns the tenant of a call.
-func (t *tenants) of(inv *engine.Invocation) meter.Tenant {
-	tenant := meter.Tenant{Name: t.by.of(inv)}
-	if t.sharing.ByClass {
-		tenant.Class = t.weightBy.of(inv)
-	}
-	if t.sharing.Levels {
-		tenant.Level = int(inv.Level() - core.CriticalPlus) // meter.Levels has room for all
-	}
-	return tenant
-}
-
-// of returns the value of an attachment, the first if there are several, or the caller.
-func (s source) of(inv *engine.Invocation) argument.Value {
-	switch {
-	case s.caller && inv.Origin() != "":
-		return argument.Of(inv.Origin())
-	case s.caller || s.param == "":
-		return argument.Value{}
-	}
-	switch v, sole := inv.ParamValue(s.param); {
-	case !sole:
-		return inv.ParamValues(s.param)[0].Value
-	case v != nil:
-		return *v
-	}
-	return argument.Value{}
-}
 
 // shares reports whether the rule's tenants share its queue.
 func (c *controller) shares() bool { return c.tenants != nil }
@@ -107,7 +17,7 @@ func (c *controller) sharing() *meter.Sharing {
 	if c == nil || !c.shares() {
 		return nil
 	}
-	return &c.tenants.sharing
+	return &c.tenants.Sharing
 }
 
 // fairChecker is a checker with rules that share their permits between tenants. Calls under other
@@ -171,7 +81,7 @@ func (rs *fairChecker) Shadow(inv *engine.Invocation) {
 // askShare is ask for a rule with shares.
 func (c *controller) askShare(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
-	g, claim, t := n.NeedSemaphore(c.owner), c.claim(inv, revision), c.tenants.of(inv)
+	g, claim, t := n.NeedSemaphore(c.owner), c.claim(inv, revision), c.tenants.Of(inv)
 	if g.MayJoinShare(claim, &t, inv.Now()) || n.Settle(g) && g.MayJoinShare(claim, &t, inv.Now()) {
 		return true
 	}
@@ -182,10 +92,10 @@ func (c *controller) askShare(inv *engine.Invocation, revision uint64) bool {
 // joinShare is join for a rule with shares.
 func (c *controller) joinShare(inv *engine.Invocation, revision uint64) bool {
 	n := &c.resource.StatisticNode
-	g, claim, t := n.NeedSemaphore(c.owner), c.claim(inv, revision), c.tenants.of(inv)
-	got, share, place := g.JoinShare(claim, &c.tenants.sharing, &t, inv.Now())
+	g, claim, t := n.NeedSemaphore(c.owner), c.claim(inv, revision), c.tenants.Of(inv)
+	got, share, place := g.JoinShare(claim, &c.tenants.Sharing, &t, inv.Now())
 	if !got && n.Settle(g) && place == nil {
-		got, share, place = g.JoinShare(claim, &c.tenants.sharing, &t, inv.Now())
+		got, share, place = g.JoinShare(claim, &c.tenants.Sharing, &t, inv.Now())
 	}
 	switch {
 	case got:
@@ -202,8 +112,8 @@ func (c *controller) shadowShare(inv *engine.Invocation, revision uint64) {
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
 	}
-	t := c.tenants.of(inv)
-	switch got, share, place := g.JoinShare(c.claim(inv, revision), &c.tenants.sharing, &t, inv.Now()); {
+	t := c.tenants.Of(inv)
+	switch got, share, place := g.JoinShare(c.claim(inv, revision), &c.tenants.Sharing, &t, inv.Now()); {
 	case got:
 		inv.ReserveShare(g, share)
 	case place != nil:
@@ -234,49 +144,19 @@ func (rs *fairChecker) Explain(inv *engine.Invocation) []core.Judgement {
 
 // explainShare corrects the judgement of explain, which knows no shares.
 func (c *controller) explainShare(inv *engine.Invocation, revision uint64, j *core.Judgement) {
-	g, t := inv.Resource().LookSemaphore(c.owner), c.tenants.of(inv)
+	g, t := inv.Resource().LookSemaphore(c.owner), c.tenants.Of(inv)
 	claim := c.claim(inv, revision)
-	share := g.LookShare(claim, &c.tenants.sharing, &t, inv.Now())
+	share := g.LookShare(claim, &c.tenants.Sharing, &t, inv.Now())
 	switch {
 	case share.Runs:
 		j.Outcome = core.Passes
 	case share.Waits:
 		j.Outcome = core.Waits
-		j.Why = fmt.Sprintf("%s of %d in its share", ordinal(share.Place), share.Queued+1)
+		j.Why = family.PlaceInShare(&share)
 	default:
 		j.Outcome = core.Refused
 	}
 	j.Measures = append(j.Measures, core.Measure{
-		Of: "units of its share", For: c.tenants.shareName(&share.ShareStats), Measured: float64(share.Held), Limit: share.Part,
+		Of: "units of its share", For: c.tenants.Name(&share.ShareStats), Measured: float64(share.Held), Limit: share.Part,
 	})
-}
-
-// ordinal returns "1st", "2nd" and so on.
-func ordinal(n int) string {
-	ending := "th"
-	if n/10%10 != 1 && n%10 <= 3 {
-		ending = [4]string{"th", "st", "nd", "rd"}[n%10]
-	}
-	return strconv.Itoa(n) + ending
-}
-
-// shareName names a share for people: the tenant, the level of its calls, or both.
-func (t *tenants) shareName(x *meter.ShareStats) (name string) {
-	level := (core.CriticalPlus + core.Level(x.Level)).String()
-	switch text, ok := x.Tenant.Scalar().(string); {
-	case t.sharing.By == "":
-		return level
-	case x.Other > 0:
-		name = fmt.Sprintf("others %d", x.Other)
-	case x.Tenant.IsNone():
-		name = "no tenant"
-	case ok:
-		name = shown.Label(text)
-	default:
-		name = shown.Label(x.Tenant.String())
-	}
-	if t.sharing.Levels {
-		name += ", " + level
-	}
-	return name
 }

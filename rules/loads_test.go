@@ -45,7 +45,7 @@ var bases = Set{
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
 	},
-	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "param tenant"}}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
+	Isolation: []isolation.Rule{{Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1}, {Resource: "a", Threshold: 1, MaxQueue: 1, MaxWait: 1, Share: spec.Share{By: "param tenant"}}, {ID: "i", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}},
 	Adaptive:  []adaptive.Rule{{Resource: "a"}, {ID: "levels", Resource: "a", Shed: spec.ShedLevels}},
 	Breaker:   []breaker.Rule{{Resource: "a", Threshold: 0.5}, {Resource: "*", Exclude: []string{"b"}}, {Resource: "a", Strategy: breaker.SlowRatio, SlowRT: 1}},
 	Upstream:  []upstream.Rule{{Resource: "a", Obey: true, Scope: upstream.PerHost}, {Resource: "a", Retries: upstream.Retries{Share: 0.5}}, {Resource: "a", Throttle: upstream.Throttle{K: 3}}},
@@ -78,10 +78,10 @@ var nasty = map[reflect.Type][]any{
 	},
 	reflect.TypeFor[upstream.Retries]():  {upstream.Retries{}, upstream.Retries{Least: 1}, upstream.Retries{Share: 1}, upstream.Retries{Share: -1}, upstream.Retries{Share: 2, Least: 1}},
 	reflect.TypeFor[upstream.Throttle](): {upstream.Throttle{}, upstream.Throttle{K: 1}, upstream.Throttle{Interval: 1 << 40}, upstream.Throttle{K: 0.5}, upstream.Throttle{K: 2, Interval: 1}},
-	reflect.TypeFor[isolation.Share](): {
-		isolation.Share{}, isolation.Share{By: "origin"}, isolation.Share{By: "param a: b", Weights: map[string]int{"<<": 2, "12": 1, "~": 1000, "a\nb": 3}}, isolation.Share{By: "param \xff"},
-		isolation.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"gold": 4}, PerShareQueue: 1, MaxShares: 7}, isolation.Share{By: "origin", Weights: map[string]int{}},
-		isolation.Share{MaxShares: 1}, isolation.Share{By: "origin", Weights: map[string]int{"\xff": 1}}, isolation.Share{By: "origin", MaxShares: -1},
+	reflect.TypeFor[spec.Share](): {
+		spec.Share{}, spec.Share{By: "origin"}, spec.Share{By: "param a: b", Weights: map[string]int{"<<": 2, "12": 1, "~": 1000, "a\nb": 3}}, spec.Share{By: "param \xff"},
+		spec.Share{By: "param tenant", WeightBy: "param plan", Weights: map[string]int{"gold": 4}, PerShareQueue: 1, MaxShares: 7}, spec.Share{By: "origin", Weights: map[string]int{}},
+		spec.Share{MaxShares: 1}, spec.Share{By: "origin", Weights: map[string]int{"\xff": 1}}, spec.Share{By: "origin", MaxShares: -1},
 	},
 	reflect.TypeFor[spec.Response](): {
 		spec.Response{}, spec.Response{Status: 400, Body: "{\"a\": 1}"}, spec.Response{Status: 599}, spec.Response{Status: 399}, spec.Response{Status: 600},

@@ -30,7 +30,7 @@ func run(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	rule.Share = isolation.Share{By: "param tenant"}
+	rule.Share = api.Share{By: "param tenant"}
 	fair, err := served(rule)
 	if err != nil {
 		return err

@@ -22,7 +22,6 @@ import (
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/figure"
-	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/upstream"
 )
@@ -106,7 +105,7 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		values = []any{0, 0.5, 0.25, 1, 1.5, 2, -1, "512MiB", "1GiB", "0B", "1GB", "-1B", "1 B", "9999999999GiB", "2000000TiB", true}
 	case *argument.Value:
 		values = []any{"a", 1, 1.5, true, "", strings.Repeat("x", 64), strings.Repeat("x", 65)}
-	case *isolation.Share:
+	case *spec.Share:
 		with := func(key string, v any) map[string]any { return map[string]any{"by": "param tenant", key: v} }
 		values = []any{
 			with("by", "origin"), with("by", "x"), with("by", "param "), with("by", ""), with("by", 1), with("weights", map[string]any{}), with("weights", map[string]any{"a": 1, "b": 1000}),

@@ -223,7 +223,7 @@ func (c *Collector) rules(m metrics) {
 			}
 		case core.SharedStats:
 			shared(rule, kind, d)
-		case isolation.Stats:
+		case core.Shares:
 			c.shares(m, rule, d)
 		case adaptive.Stats:
 			c.levels(m, rule, kind, d.Levels, grow)
@@ -244,10 +244,10 @@ func (c *Collector) rules(m metrics) {
 const maxShares = 20
 
 // shares collects the largest shares of a rule, and the sum of the others as one.
-func (c *Collector) shares(m metrics, rule string, f isolation.Stats) {
+func (c *Collector) shares(m metrics, rule string, f core.Shares) {
 	top, rest := f.Largest(maxShares)
 	rest.Share = "(others)"
-	one := make(map[string]isolation.ShareStats) // a tenant may have a share of several resources
+	one := make(map[string]core.ShareStats) // a tenant may have a share of several resources
 	for _, x := range append(top, rest) {
 		x.Share = series.Label(x.Share)
 		sum := one[x.Share]

@@ -12,7 +12,6 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/isolation"
 )
 
 // field describes a field of a rule.
@@ -58,7 +57,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		if !ok {
 			return nil, fmt.Errorf("has no range: add one to spans")
 		}
-		return append(described, member{"type", "object"}, member{"maxProperties", isolation.MaxWeights},
+		return append(described, member{"type", "object"}, member{"maxProperties", spec.MaxWeights},
 			member{"propertyNames", object{{"minLength", 1}, {"maxLength", pattern.MaxName}}},
 			member{"additionalProperties", object{{"type", "integer"}, {"minimum", s.least}, {"maximum", s.most}}}), nil
 	case *int, *float64:

@@ -51,9 +51,9 @@ var spans = map[string]span{
 	"isolation.maxReserve": {0, flow.MaxCost},
 	"isolation.maxQueue":   {0, isolation.MaxMaxQueue},
 
-	"isolation.share.weights":       {1, isolation.MaxWeight},
+	"isolation.share.weights":       {1, spec.MaxWeight},
 	"isolation.share.perShareQueue": {0, isolation.MaxMaxQueue},
-	"isolation.share.maxShares":     {0, isolation.MaxMaxShares},
+	"isolation.share.maxShares":     {0, spec.MaxMaxShares},
 
 	"adaptive.floor":   {0, adaptive.MaxCeiling},
 	"adaptive.ceiling": {0, adaptive.MaxCeiling},
