@@ -53,6 +53,9 @@ func (m Moment) minus(c Moment) Moment {
 	return Moment{ns: m.ns - c.ns + frac>>32, frac: uint32(frac)}
 }
 
+// float returns the moment in nanoseconds, rounded.
+func (m Moment) float() float64 { return float64(m.ns) + float64(m.frac)/(1<<32) }
+
 // Later returns the later of the two moments.
 func (m Moment) Later(other Moment) Moment {
 	if other.ns > m.ns || other.ns == m.ns && other.frac > m.frac {

@@ -68,6 +68,8 @@ type Pacer struct {
 
 	awaited int // calls in the queue that won't run before their turn
 
+	fair *shareTurns // calls that wait in shares; nil until one comes
+
 	came    uint64 // number of calls that ever joined the queue
 	late    uint64 // number of the last call that may sleep too long; 0 if none does
 	seen    int64  // latest time of a look while there was a queue
@@ -83,12 +85,18 @@ const lateness = int64(50 * time.Millisecond)
 func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo(), seen: longAgo} }
 
 // Last returns the latest turn, granted or queued. The caller holds the lock.
-func (t *Pacer) Last() Moment { return t.ran.plus(t.queue.cost) }
+func (t *Pacer) Last() Moment {
+	last := t.ran.plus(t.queue.cost)
+	if t.fair != nil {
+		last = last.plus(t.fair.cost)
+	}
+	return last
+}
 
 // Wait returns the time that a call at now would wait for its turn; first means that it is
 // prioritized. The caller holds the lock.
 func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
-	if t.queue.length > 0 && (first || t.due(now)) {
+	if t.queue.length > 0 && (first || t.due(now)) && !t.shares() {
 		_, wait := t.Next(now, cost, first)
 		return wait
 	}
@@ -97,12 +105,12 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 
 // Follow reports whether all future turns come after m, or will after [Pacer.NotBefore], even if
 // calls leave: the queue is empty, or a turn as late as m was granted. The caller holds the lock.
-func (t *Pacer) Follow(m Moment) bool { return t.queue.length == 0 || t.ran.Later(m) == t.ran }
+func (t *Pacer) Follow(m Moment) bool { return t.Empty() || t.ran.Later(m) == t.ran }
 
 // NotBefore makes all future turns come after m. [Pacer.Follow] must have returned true for m. The
 // caller holds the lock.
 func (t *Pacer) NotBefore(m Moment) {
-	if t.queue.length == 0 {
+	if t.Empty() {
 		t.ran = t.ran.Later(m)
 	}
 }
@@ -110,6 +118,9 @@ func (t *Pacer) NotBefore(m Moment) {
 // Next returns the turn that a call at now would get, and the wait for it; first means that the
 // call is prioritized. The caller holds the lock.
 func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
+	if t.fair != nil {
+		t.unshare(now)
+	}
 	if t.queue.length > 0 && (first || t.due(now)) {
 		t.look(now)
 	}
@@ -126,8 +137,11 @@ func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
 	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
 }
 
-// Empty reports whether the queue is empty. The caller holds the lock.
-func (t *Pacer) Empty() bool { return t.queue.length == 0 }
+// Empty reports whether no call waits. The caller holds the lock.
+func (t *Pacer) Empty() bool { return t.queue.length == 0 && !t.shares() }
+
+// shares reports whether calls wait in shares.
+func (t *Pacer) shares() bool { return t.fair != nil && t.fair.waiting > 0 }
 
 // Awaited reports whether any call in the queue won't run before its turn. The caller holds the
 // lock.
@@ -148,24 +162,34 @@ func (t *Pacer) Grant(at Moment) (before Moment) {
 func (t *Pacer) GiveUp(at, before Moment, now int64) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.queue.length > 0 {
+	if !t.Empty() {
 		t.look(now)
 	}
-	t.undo(at, before)
+	t.undo(at, before, nil)
 }
 
-// undo is like GiveUp, but at the time of the last look. It needs the lock.
-func (t *Pacer) undo(at, before Moment) {
-	if t.ran == at {
-		t.ran = before
-		t.queue.undo(at.minus(before))
-		t.advanceQueue()
+// undo is like GiveUp, but at the time of the last look. x is the call if it waited for the turn. It
+// needs the lock.
+func (t *Pacer) undo(at, before Moment, x *Turn) {
+	if t.ran != at {
+		return
 	}
+	t.ran = before
+	switch {
+	case x == nil || !x.ofShare():
+		t.queue.undo(at.minus(before))
+	case t.fair != nil:
+		t.fair.giveBackTurn(x.waiter.share, x.waiter.cost)
+	}
+	t.advanceQueue()
 }
 
 // Charge takes a turn of that cost that no call runs at, behind all others, but not in more than 73
 // years. So the next call comes that much later, also if the queue is empty. The caller holds the lock.
 func (t *Pacer) Charge(now int64, cost Moment) {
+	if t.fair != nil {
+		t.unshare(now)
+	}
 	if t.queue.length > 0 {
 		t.look(now)
 	}
@@ -224,9 +248,14 @@ func (t *Pacer) advance(now int64) {
 // grantDue grants the first call in the queue its due turn. If the turn is overdue for too long, it
 // and all turns behind it are postponed.
 func (t *Pacer) grantDue(now int64) {
-	x := t.queue.first()
-	due := t.ran.plus(x.cost)
-	if late := now - max(due.ns, x.until); late <= max(x.cost.ns, lateness) || !x.Awaited {
+	x, cost := t.first()
+	due := t.ran.plus(cost)
+	if x.tooLate(due.ns) {
+		t.lose(x, expired)
+		t.takeUp(x.deadline)
+		return
+	}
+	if late := now - max(due.ns, x.until); late <= max(cost.ns, lateness) || !x.Awaited {
 		t.grant(x, longAgo)
 		return
 	}
@@ -236,15 +265,33 @@ func (t *Pacer) grantDue(now int64) {
 
 // due reports whether the turn of the first call in the queue is due by now.
 func (t *Pacer) due(now int64) bool {
-	return t.queue.length > 0 && t.ran.plus(t.queue.first().cost).ns <= now
+	x, cost := t.first()
+	return x != nil && t.ran.plus(cost).ns <= now
+}
+
+// first returns the call whose turn is next, and its cost; nil if none waits. Calls in shares come
+// after all others.
+func (t *Pacer) first() (x *Turn, cost Moment) {
+	if x = t.queue.first(); x != nil {
+		return x, x.cost
+	}
+	if !t.shares() {
+		return nil, Moment{}
+	}
+	return t.fair.next()
 }
 
 // grant gives the first call in the queue its turn, no earlier than notBefore.
 func (t *Pacer) grant(x *Turn, notBefore int64) {
-	t.queue.serve(x)
+	cost := x.cost
+	if x.inShare {
+		cost = t.fair.dequeue(x, granted)
+	} else {
+		t.queue.serve(x)
+	}
 	t.left(x)
 	x.state = granted
-	x.before, x.at = t.ran, t.ran.plus(x.cost).orNow(notBefore)
+	x.before, x.at = t.ran, t.ran.plus(cost).orNow(notBefore)
 	t.ran = x.at
 	if !x.lingers { // otherwise waking doesn't help the call
 		t.wakeFor(x, x.at)
@@ -260,6 +307,9 @@ func (t *Pacer) left(x *Turn) {
 
 // wakeFirst makes the first call in the queue wake at its turn if any call sleeps too long.
 func (t *Pacer) wakeFirst() {
+	if t.shares() {
+		t.wakeNextShare()
+	}
 	if t.late == 0 {
 		return
 	}
@@ -295,16 +345,24 @@ func (t *Pacer) wakeFor(x *Turn, at Moment) {
 
 // advanceQueue advances the queue after a call left it.
 func (t *Pacer) advanceQueue() {
-	if t.queue.length == 0 {
-		return
+	if first := t.queue.first(); first != nil {
+		t.late = t.came
+		if first.debt { // it can't be paid with time in which the calls that have left waited
+			t.ran = t.ran.orNow(first.charged)
+		}
 	}
-	t.late = t.came
-	first := t.queue.first()
-	if first.debt { // it can't be paid with time in which the calls that have left waited
-		t.ran = t.ran.orNow(first.charged)
-	}
-	if t.ran.plus(first.cost).ns < t.seen {
-		t.grant(first, t.seen)
-	}
+	t.takeUp(t.seen)
 	t.advance(t.seen)
+}
+
+// takeUp grants the first call its turn at the time at which others made room for it, if it could
+// have run earlier otherwise.
+func (t *Pacer) takeUp(at int64) {
+	for x, cost := t.first(); x != nil && t.ran.plus(cost).ns < at; x, cost = t.first() {
+		if x.tooLate(at) {
+			t.lose(x, expired)
+		} else {
+			t.grant(x, at)
+		}
+	}
 }

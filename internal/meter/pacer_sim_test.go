@@ -182,12 +182,7 @@ func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, announced, no
 
 // check verifies the order and the distances.
 func (r *spacedRuns) check(s *schedules.Schedule) {
-	slices.SortStableFunc(r.all, func(a, b spacedRun) int {
-		if a.at.Later(b.at) != a.at {
-			return -1
-		}
-		return 1
-	})
+	r.checkDistances(s)
 	for i, x := range r.all {
 		for _, y := range r.all[i+1:] {
 			if y.number < x.number && (y.first || !x.first) {
@@ -195,6 +190,16 @@ func (r *spacedRuns) check(s *schedules.Schedule) {
 			}
 		}
 	}
+}
+
+// checkDistances verifies that no two calls are closer than the later one's cost.
+func (r *spacedRuns) checkDistances(s *schedules.Schedule) {
+	slices.SortStableFunc(r.all, func(a, b spacedRun) int {
+		if a.at.Later(b.at) != a.at {
+			return -1
+		}
+		return 1
+	})
 	for i, x := range r.all[min(1, len(r.all)):] {
 		if next := r.all[i].at.plus(x.cost); x.at.Later(next) != x.at {
 			s.Failf("call %d has its turn at %v, call %d before it at %v", x.number, x.at, r.all[i].number, r.all[i].at)

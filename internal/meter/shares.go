@@ -65,7 +65,7 @@ func (c *Sharing) level(t *Tenant) int {
 // virtual time of its own, and of the limit it has the units that other bands don't hold. So no call
 // of a level is served while one of a higher level waits.
 type Share struct {
-	semaphore *Semaphore
+	semaphore *Semaphore // nil for a share of turns
 	clock     func() int64
 	band      *band
 	tenant    Tenant
@@ -103,6 +103,14 @@ func (c *shareCounts) add(o shareCounts) {
 
 func (s *Share) key() float64 { return s.used + s.pending }
 func (s *Share) active() bool { return s.held > 0 || s.length > 0 }
+
+// size returns the length of the share's queue: in calls, or in time if they wait for turns.
+func (s *Share) size() int64 {
+	if s.semaphore == nil {
+		return s.cost.ns
+	}
+	return int64(s.length)
+}
 
 // bound is 1 for a share that MaxShares bounds, otherwise 0.
 func (s *Share) bound() int {
@@ -279,6 +287,25 @@ func (s *shares) grant(x *Share, n int64) {
 	b.held += n
 	s.held += n
 	x.figures.served++
+}
+
+// grantTurn counts a turn of a share. Its cost is known, so that nothing is pending, and a share holds
+// no turns.
+func (s *shares) grantTurn(x *Share, cost Moment) {
+	b, c := x.band, cost.float()
+	b.virtual = max(b.virtual+growth*c/float64(b.weights), x.key())
+	s.ids++
+	x.id = s.ids
+	x.used += c / float64(x.weight)
+	b.latest = max(b.latest, x.used)
+	x.figures.served++
+}
+
+// giveBackTurn takes back the latest turn of all.
+func (s *shares) giveBackTurn(x *Share, cost Moment) {
+	x.used -= cost.float() / float64(x.weight)
+	x.figures.served--
+	s.fix(x)
 }
 
 // giveBack takes n units off a share.

@@ -12,7 +12,7 @@ type heapKind int
 const (
 	byKey    heapKind = iota
 	byHeld            // by units held per weight, then by key
-	byLength          // by waiting calls per weight, the most first
+	byLength          // by the length of the queue per weight, the most first
 	heapKinds
 )
 
@@ -20,7 +20,7 @@ const (
 func (k heapKind) before(a, b *Share) bool {
 	switch k {
 	case byLength:
-		if c := compareProducts(int64(a.length), b.weight, int64(b.length), a.weight); c != 0 {
+		if c := compareProducts(a.size(), b.weight, b.size(), a.weight); c != 0 {
 			return c > 0
 		}
 		return a.id > b.id

@@ -57,7 +57,7 @@ func (g *Semaphore) joinShareLocked(x *Share, c Claim, up *woken) (got bool, pla
 	if g.queue.length+s.waiting > c.Queue {
 		lowest := s.lowest()
 		longest := lowest.heaps[byLength].first()
-		if lowest == x.band && compareProducts(int64(longest.length), x.weight, int64(x.length), longest.weight) <= 0 {
+		if lowest == x.band && compareProducts(longest.size(), x.weight, x.size(), longest.weight) <= 0 {
 			g.dequeue(w, gone)
 			return false, nil
 		}
@@ -96,13 +96,17 @@ func (g *Semaphore) MayJoinShare(c Claim, t *Tenant, now int64) bool {
 func (g *Semaphore) RefusedShare(t *Tenant) {
 	g.lock()
 	if s := g.shares; s != nil && s.sharing != nil {
-		if x := s.find(t); x != nil {
-			x.figures.refused++
-		} else {
-			s.gone.refused++
-		}
+		s.countRefused(t)
 	}
 	g.release()
+}
+
+func (s *shares) countRefused(t *Tenant) {
+	if x := s.find(t); x != nil {
+		x.figures.refused++
+	} else {
+		s.gone.refused++
+	}
 }
 
 // mayQueueLocked reports whether the queue has room for the call, perhaps in place of another.
@@ -252,13 +256,19 @@ func (s *shares) limitOf(b *band, limit int64) int64 { return max(0, limit-(s.he
 
 // enqueueShareLocked puts a call in the queue of its share.
 func (g *Semaphore) enqueueShareLocked(w *Waiter) {
-	s, x, c := g.shares, w.share, &w.claim
+	g.shares.enqueue(w, w.claim.units())
+	g.queued.Add(1)
+}
+
+// enqueue puts a call of that cost in the queue of its share.
+func (s *shares) enqueue(w *Waiter, cost Moment) {
+	x := w.share
 	s.begin(x)
 	s.activate(x)
-	if c.First {
-		x.overtake(w, c.units(), x.spot(c.units(), c.units()))
+	if w.claim.First {
+		x.overtake(w, cost, x.spot(cost, cost))
 	} else {
-		x.add(w, c.units())
+		x.add(w, cost)
 	}
 	s.waiting++
 	if x.length > 1 {
@@ -268,21 +278,24 @@ func (g *Semaphore) enqueueShareLocked(w *Waiter) {
 			x.band.heaps[kind].add(x)
 		}
 	}
-	g.queued.Add(1)
 }
 
-// dequeue takes a call out of its share, which is granted its units if now is granted.
+// dequeue takes a call out of its share, which is granted its units or its turn if now is granted.
 func (s *shares) dequeue(w *Waiter, now state) {
 	x := w.share
 	s.settle(x)
 	s.waiting--
 	if now == granted {
-		s.grant(x, w.claim.Units) // while it is active
+		if w.turn != nil { // while it is active
+			s.grantTurn(x, w.cost)
+		} else {
+			s.grant(x, w.claim.Units)
+		}
 		x.serve(w)
 	} else {
 		x.remove(w)
-		s.deactivated(x)
 	}
+	s.deactivated(x)
 	if x.length > 0 {
 		s.fix(x)
 		return

@@ -29,18 +29,18 @@ func (g *Semaphore) Shares(most int, by *Sharing) (largest []ShareStats, rest Sh
 	g.lock()
 	var all []ShareStats
 	if s := g.shares; s != nil && s.sharing == by {
-		all = make([]ShareStats, 0, len(s.all))
-		for _, x := range s.all {
-			all = append(all, s.stats(x, g.queue.limit))
-		}
-		c := s.gone
-		rest = ShareStats{Served: c.served, Refused: c.refused, Displaced: c.displaced, Expired: c.expired}
+		all, rest = s.statsOfAll(g.queue.limit)
 	}
 	g.release()
+	return largestOf(all, rest, most)
+}
+
+// largestOf sorts shares, and adds to the rest those that are not among the largest.
+func largestOf(all []ShareStats, rest ShareStats, most int) ([]ShareStats, ShareStats, int) {
 	slices.SortStableFunc(all, func(a, b ShareStats) int {
 		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
 	})
-	n = len(all)
+	n := len(all)
 	if n > most {
 		for _, x := range all[most:] {
 			rest.Add(x)
@@ -48,6 +48,15 @@ func (g *Semaphore) Shares(most int, by *Sharing) (largest []ShareStats, rest Sh
 		all = all[:most:most]
 	}
 	return all, rest, n
+}
+
+func (s *shares) statsOfAll(limit int64) (all []ShareStats, gone ShareStats) {
+	all = make([]ShareStats, 0, len(s.all))
+	for _, x := range s.all {
+		all = append(all, s.stats(x, limit))
+	}
+	c := s.gone
+	return all, ShareStats{Served: c.served, Refused: c.refused, Displaced: c.displaced, Expired: c.expired}
 }
 
 // Add adds the figures of another share.

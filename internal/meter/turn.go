@@ -26,8 +26,15 @@ type Turn struct {
 	debt    bool
 	charged int64
 
+	// Fields of a call that waits in a share; see [Pacer.QueueShare].
+	inShare  bool
+	deadline int64   // the call is lost if its turn is later
+	waiter   *Waiter // its place in the share
+	onLoss   func()  // called under the lock once the call is lost, or nil
+
 	// Fields that only the call itself reads:
 	inQueue bool // as the call knows it
+	lost    state
 }
 
 func (x *Turn) rank() *place[*Turn] { return &x.place }
@@ -50,21 +57,39 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	t := x.of
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if x.state == gone {
+	if x.state >= gone {
+		x.lost, x.inQueue = x.state, false
 		return now
 	}
 	t.seen = max(t.seen, now)
 	for x.state == waits && t.due(max(now, slept)) { // calls behind it will look themselves
 		t.grantDue(t.seen)
 	}
+	if x.state == waits && x.inShare {
+		x.expire(max(now, slept))
+	}
+	if x.state == waits && x.inShare {
+		x.sleep()
+	}
 	t.wakeFirst()
-	if x.state == waits {
+	if x.state >= gone {
+		x.lost, x.inQueue = x.state, false
+		return now
+	}
+	if x.state == waits && !x.inShare {
 		x.at = x.at.plus(t.queue.pushed(x)).plus(t.delayed.minus(x.delayed))
 		t.announced(x)
 	}
-	x.inQueue, x.lingers = x.state == waits, false
-	x.until = x.at.ns
-	return x.at.ns
+	if x.inQueue, x.lingers = x.state == waits, false; !x.inShare {
+		x.until = x.at.ns
+	}
+	return x.until
+}
+
+// Lost reports, after [Turn.Come], whether the call has lost its place: its turn would have come too
+// late, or a call of another share has displaced it.
+func (x *Turn) Lost() (lost, displacedByAnother bool) {
+	return x.lost >= displaced, x.lost == displaced
 }
 
 // Linger records that the call won't look before until, because it also waits for something else;
@@ -106,16 +131,20 @@ func (x *Turn) Leave(now int64) {
 	t := x.of
 	t.lock.Lock()
 	defer t.lock.Unlock()
-	if t.queue.length > 0 {
+	if !t.Empty() {
 		t.look(now)
 	}
-	switch x.state {
-	case waits:
+	switch {
+	case x.state == granted:
+		t.undo(x.at, x.before, x)
+	case x.state != waits:
+	case x.inShare:
+		t.lose(x, gone)
+		t.advanceQueue()
+	default:
 		t.queue.remove(x)
 		t.left(x)
 		t.advanceQueue()
-	case granted:
-		t.undo(x.at, x.before)
 	}
 	x.state, x.inQueue = gone, false
 }
@@ -127,4 +156,7 @@ func (x *Turn) Drop(now int64) {
 		x.Leave(now)
 	}
 	x.of = nil
+	if x.waiter != nil {
+		*x.waiter = Waiter{}
+	}
 }

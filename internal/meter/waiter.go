@@ -7,6 +7,7 @@ type Waiter struct {
 	state     state  // guarded by the semaphore's mu, as are the fields below
 	wake      func() // nil if Attend was not called
 	share     *Share // nil for a call outside shares
+	turn      *Turn  // the call if it waits for a turn; then semaphore is nil
 
 	place[*Waiter]
 }
@@ -20,6 +21,7 @@ const (
 	granted         // holds its units
 	gone            // out of the queue, without units
 	displaced       // gone, for a call of another share
+	expired         // gone, since its turn came too late
 )
 
 // Semaphore returns the semaphore that the call waits for.

@@ -1,0 +1,342 @@
+package meter
+
+import "time"
+
+// shareTurns holds the calls that wait for turns of a [Pacer] in shares, under the lock of the Pacer.
+//
+// # Which call is next
+//
+// Turns are divided as units of a semaphore are (see [Share]), but fairness is measured in the cost of
+// turns, per weight, which is known: the next turn is that of the share with the least cost so far,
+// as of the time at which it is due. So a call's turn isn't known while it waits: calls of other
+// shares that come later may be next. The wait is bounded by a deadline instead: a call whose turn
+// would be later is lost.
+//
+// # Which calls are woken
+//
+// A call sleeps until its deadline. Invariant, under the lock: if no call waits outside shares, the
+// next one sleeps until its turn at most. It grants the turns that are due, and wakes the next. A
+// call that was next and no longer is wakes too early, and goes back to sleep.
+type shareTurns struct {
+	shares
+	revision uint64
+	cost     Moment // of all waiting calls
+}
+
+// ShareTurn is a call's request for a turn in a share; see [Pacer.QueueShare].
+type ShareTurn struct {
+	Cost    Moment
+	First   bool          // prioritized, within its share
+	MaxWait time.Duration // the longest wait
+	Sharing *Sharing
+	Tenant  Tenant
+	// Revision is that of the rules that Sharing comes from: the newest counts.
+	Revision uint64
+}
+
+// QueueShare gives a call of a tenant its turn, or a place in the queue of its share, and reports
+// whether it did. If so, the call asks [Turn.Come] at until. least is the least possible wait; 0 means
+// that the call runs.
+//
+// The calls that wait, in all shares, fill MaxWait. If the new call no longer fits, the longest share
+// by weight of the lowest level that waits loses its last call, unless that would be the new call's
+// own share: then the new call is rejected.
+//
+// Calls that wait outside shares come first. Once a call joins outside shares, because the rules no
+// longer share, those in shares keep their order and are no longer in shares.
+func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least time.Duration, ok bool) {
+	f := t.share(c)
+	t.look(now)
+	share := f.obtain(nil, &c.Tenant)
+	room := t.Last().Wait(now, c.Cost) <= c.MaxWait
+	t.joinShare(x, now, share, c)
+	t.advanceQueue()
+	if x.state == waits && (share.length > f.sharing.PerShare || !room && !t.makeRoom(share, now, c.MaxWait)) {
+		t.remove(x, gone)
+		share.figures.refused++
+	}
+	t.advanceQueue()
+	if x.inQueue = x.state == waits; !x.inQueue {
+		return now, 0, x.state == granted
+	}
+	x.sleep()
+	t.wakeFirst()
+	_, cost := t.first()
+	return x.until, max(t.ran.Wait(now, cost), 1), true
+}
+
+// share returns the shares under the sharing of the call, or of newer rules.
+func (t *Pacer) share(c *ShareTurn) *shareTurns {
+	if t.fair == nil {
+		t.fair = &shareTurns{shares: *newShares()}
+	}
+	f := t.fair
+	if f.sharing == nil || c.Revision > f.revision {
+		f.configure(c.Sharing)
+		f.revision = c.Revision
+	}
+	return f
+}
+
+// joinShare puts a call in the queue of its share.
+func (t *Pacer) joinShare(x *Turn, now int64, share *Share, c *ShareTurn) {
+	if x.waiter == nil {
+		x.waiter = new(Waiter)
+	}
+	*x.waiter = Waiter{turn: x, share: share, claim: Claim{First: c.First}}
+	t.came++
+	x.of, x.number, x.state, x.lost = t, t.came, waits, waits
+	x.inQueue, x.inShare, x.lingers = true, true, false
+	x.deadline = now + int64(c.MaxWait)
+	x.at, x.until = Moment{ns: x.deadline}, now // awake
+	if x.Awaited {
+		t.awaited++
+	}
+	t.fair.enqueue(x.waiter, c.Cost)
+	t.fair.cost = t.fair.cost.plus(c.Cost)
+}
+
+// makeRoom makes longer shares lose their last calls until those that wait, with the new one of that
+// share, fill maxWait. It reports whether the new call may stay.
+func (t *Pacer) makeRoom(of *Share, now int64, maxWait time.Duration) bool {
+	some := false
+	for time.Duration(t.Last().ns-now) > maxWait {
+		lowest := t.fair.lowest()
+		longest := lowest.heaps[byLength].first()
+		if lowest == of.band && compareProducts(longest.size(), of.weight, of.size(), longest.weight) <= 0 {
+			return some // one share may be longer than the others by a call
+		}
+		last := longest.tail.turn
+		t.lose(last, displaced)
+		t.wakeFor(last, Moment{ns: now})
+		some = true
+	}
+	return true
+}
+
+// lose removes a call that must not wait any longer, or is gone of its own.
+func (t *Pacer) lose(x *Turn, as state) {
+	if figures := &x.waiter.share.figures; as == displaced {
+		figures.displaced++
+	} else {
+		figures.expired++
+	}
+	if t.remove(x, as); x.onLoss != nil && as != gone {
+		x.onLoss()
+	}
+}
+
+// remove removes a call from its share.
+func (t *Pacer) remove(x *Turn, as state) {
+	t.fair.dequeue(x, as)
+	t.left(x)
+	x.state = as
+}
+
+// next returns the call whose turn is next, and its cost.
+func (f *shareTurns) next() (*Turn, Moment) {
+	w := f.pick(1).first()
+	return w.turn, w.cost
+}
+
+// dequeue removes a call from its share, and returns its cost.
+func (f *shareTurns) dequeue(x *Turn, as state) (cost Moment) {
+	cost = x.waiter.cost
+	f.shares.dequeue(x.waiter, as)
+	f.cost = f.cost.minus(cost)
+	x.inShare = false
+	return cost
+}
+
+// unshare moves the calls in shares to the queue outside them, in the order in which they would run
+// if no other call came.
+func (t *Pacer) unshare(now int64) {
+	t.look(now)
+	for t.shares() {
+		x, _ := t.fair.next()
+		cost := t.fair.dequeue(x, granted)
+		t.queue.add(x, cost)
+		t.late = t.came
+		x.number, x.delayed, x.waiter.share = t.came, t.delayed, nil
+		x.at = t.ran.plus(t.queue.cost)
+	}
+	t.fair = nil
+	t.wakeFirst()
+}
+
+// looks returns the next call in shares and the time of its turn, at which it must look. There is none
+// if a call outside shares looks before.
+func (t *Pacer) looks() (next *Turn, at int64) {
+	ran := t.ran
+	for x := t.queue.first(); x != nil; x = x.after {
+		if !x.debt {
+			return nil, 0
+		}
+		ran = ran.plus(x.cost)
+	}
+	next, cost := t.fair.next()
+	return next, ran.plus(cost).ns
+}
+
+// wakeNextShare makes the next call in shares wake at its turn, if it must look then.
+func (t *Pacer) wakeNextShare() {
+	if x, at := t.looks(); x != nil && at < x.until {
+		x.until = at
+		if x.alarm != nil {
+			x.alarm.WakeAt(at)
+		}
+	}
+}
+
+// sleep sets the time until which a call in a share sleeps, which is awake.
+func (x *Turn) sleep() {
+	x.until = x.deadline
+	if next, at := x.of.looks(); next == x {
+		x.until = min(x.until, at)
+	}
+}
+
+// expire is called by a call in a share that has slept until now. If its time is up, it is lost.
+func (x *Turn) expire(now int64) {
+	if now >= x.deadline {
+		x.of.lose(x, expired)
+		x.of.takeUp(x.deadline)
+	}
+}
+
+// tooLate reports whether a turn at that time would be too late for the call.
+func (x *Turn) tooLate(at int64) bool { return x.inShare && at > x.deadline }
+
+// ofShare reports whether the turn was granted to a share.
+func (x *Turn) ofShare() bool { return x.waiter != nil && x.waiter.share != nil }
+
+// OnLoss sets a function that is called, under the lock, once the call is lost. The call doesn't look.
+func (x *Turn) OnLoss(f func()) { x.onLoss = f }
+
+// ExpireShares removes the calls whose deadlines have passed by now. Otherwise calls that don't look
+// stay until they would be next. The caller holds the lock.
+func (t *Pacer) ExpireShares(now int64) {
+	if !t.shares() {
+		return
+	}
+	t.look(now)
+	for _, x := range t.fair.all {
+		for w := x.first(); w != nil; {
+			next := w.after
+			if w.turn.deadline < t.seen {
+				t.lose(w.turn, expired)
+			}
+			w = next
+		}
+	}
+	t.advanceQueue()
+}
+
+// MayQueueShare reports whether [Pacer.QueueShare] would give the call its turn or a place now. A call
+// that would run is never rejected. The caller holds the lock.
+func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) bool {
+	if !t.Empty() {
+		t.look(now)
+	}
+	fits := t.Last().Wait(now, c.Cost) <= c.MaxWait
+	switch f := t.fair; {
+	case f == nil || f.sharing == nil:
+		return fits
+	case t.ran.plus(c.Cost).ns <= max(now, t.seen): // it may be next
+		return true
+	}
+	return t.mayWait(fits, c)
+}
+
+// mayWait is MayQueueShare for a call that can't run at once. fits is true if there is room for it.
+func (t *Pacer) mayWait(fits bool, c *ShareTurn) bool {
+	f, length, size := t.fair, 0, c.Cost.ns
+	if x := f.find(&c.Tenant); x != nil {
+		length, size = x.length, size+x.size()
+	}
+	switch lowest, level := f.lowest(), f.sharing.level(&c.Tenant); {
+	case length >= f.sharing.PerShare:
+		return false
+	case fits:
+		return true
+	case lowest == nil || lowest.level < level:
+		return false
+	case lowest.level > level:
+		return true
+	default:
+		longest := lowest.heaps[byLength].first()
+		return compareProducts(longest.size(), f.weightOf(&c.Tenant), size, longest.weight) > 0
+	}
+}
+
+// RefusedShare counts a call of a tenant that was rejected because of [Pacer.MayQueueShare]. The
+// caller holds the lock.
+func (t *Pacer) RefusedShare(c *ShareTurn) { t.share(c).countRefused(&c.Tenant) }
+
+// SharesOfTurns is [Semaphore.Shares] for turns: nothing is held, and parts are fractions of the rate.
+// The caller holds the lock.
+func (t *Pacer) SharesOfTurns(most int, by *Sharing) (largest []ShareStats, rest ShareStats, n int) {
+	if f := t.fair; f != nil && f.sharing == by {
+		largest, rest = f.statsOfAll(1)
+	}
+	return largestOf(largest, rest, most)
+}
+
+// LookShare returns the share that a call at now would find, and the call's wait if no other came. The
+// caller holds the lock.
+func (t *Pacer) LookShare(now int64, c *ShareTurn) (look ShareLook, wait time.Duration) {
+	f := t.fair
+	if f == nil || f.sharing == nil {
+		f = &shareTurns{shares: *newShares()}
+		f.sharing = c.Sharing
+	}
+	b := &f.bands[f.sharing.level(&c.Tenant)]
+	look = ShareLook{ShareStats: ShareStats{Tenant: c.Tenant.Name, Level: b.level, Weight: f.weightOf(&c.Tenant)}, Place: 1}
+	x := f.find(&c.Tenant)
+	if x != nil {
+		if look.ShareStats = f.stats(x, 1); !c.First {
+			look.Place = x.length + 1
+		}
+	}
+	weights := b.weights
+	if x == nil || !x.active() {
+		weights += look.Weight
+	}
+	look.Part = float64(look.Weight) / float64(weights)
+	wait = t.ran.plus(f.before(x, b, look.Weight, c.First)).plus(t.queue.cost).Wait(now, c.Cost)
+	if look.Runs = wait == 0; !look.Runs {
+		look.Waits = wait <= c.MaxWait && t.MayQueueShare(now, c)
+	}
+	return look, wait
+}
+
+// before returns the cost of the calls that would run before a new one of a share, which may be nil.
+func (f *shareTurns) before(x *Share, b *band, weight int64, first bool) (cost Moment) {
+	from := b.virtual
+	if least := b.heaps[byKey].first(); least != nil {
+		from = min(from, least.key())
+	}
+	if x != nil {
+		if x.length > 0 || x.key() > from {
+			from = x.key()
+		}
+		if !first {
+			from += x.cost.float() / float64(weight)
+		}
+	}
+	for _, y := range f.all {
+		switch {
+		case y.band.level < b.level:
+			cost = cost.plus(y.cost)
+		case y == x && !first:
+			cost = cost.plus(y.cost)
+		case y.band == b && y != x:
+			key := y.key()
+			for w := y.first(); w != nil && (key < from || key == from && (x == nil || y.id < x.id)); w = w.after {
+				cost = cost.plus(w.cost)
+				key += w.cost.float() / float64(y.weight)
+			}
+		}
+	}
+	return cost
+}
