@@ -18,8 +18,8 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
-	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/core/clocks"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/isolation"
@@ -39,7 +39,9 @@ func holding() rules.Set {
 		Hotspot: []hotspot.Rule{{
 			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
 		}},
-		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
+		Flow: []flow.Rule{
+			{Resource: "*", Exclude: others, Threshold: 1e9}, {Resource: "stock", Threshold: 1e9, Behavior: flow.Throttle, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}},
+		},
 		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},
 		Breaker:   []breaker.Rule{{Resource: "*", Exclude: []string{"orders", "health"}, MinCalls: 1}},

@@ -42,6 +42,8 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}
 		warms := func(r flow.Rule) bool { return r.Behavior == flow.WarmUp || r.Behavior == flow.WarmUpThrottle }
 		queues := func(r flow.Rule) bool { return r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle }
+		throttles := func(r flow.Rule) bool { return r.Behavior == flow.Throttle }
+		fair := func(r *flow.Rule) bool { return r.Share.By != "" || r.Shed != spec.ShedNone }
 		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
 		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
@@ -51,7 +53,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
 		}
 		unit := func(r *flow.Rule) bool {
-			if !r.Cluster.Shared() { // they don't go together
+			if !r.Cluster.Shared() && !fair(r) { // they don't go together
 				r.Unit = "tokens"
 			}
 			return r.Unit != ""
@@ -79,8 +81,18 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"warmUpPeriod": {func(r *flow.Rule) { r.WarmUpPeriod = 3 * s }, warms},
 				"coldFactor":   {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
 				"maxWait":      {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
-				"burst":        {func(r *flow.Rule) { r.Burst = 3 }, bucket},
-				"unit":         {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
+				"share": {func(r *flow.Rule) {
+					if !r.Cluster.Shared() && r.Unit == "" { // they don't go together
+						r.Share = spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
+					}
+				}, throttles},
+				"shed": {func(r *flow.Rule) {
+					if !r.Cluster.Shared() && r.Unit == "" {
+						r.Shed = spec.ShedLevels
+					}
+				}, throttles},
+				"burst": {func(r *flow.Rule) { r.Burst = 3 }, bucket},
+				"unit":  {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
 					if unit(r) {
 						r.Estimate = 1
@@ -102,7 +114,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 && r.Unit == "" {
+					if r.MemoryThreshold == 0 && r.Unit == "" && !fair(r) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {

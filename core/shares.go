@@ -24,7 +24,7 @@ type ShareStats struct {
 	Resource  string  `json:"resource,omitempty"`
 	Share     string  `json:"share,omitempty"` // the tenant, and with levels the level of its calls
 	Weight    int64   `json:"weight"`
-	Part      float64 `json:"part"` // fair part of the limit as of now, in units; 0 without calls
+	Part      float64 `json:"part"` // fair part of the limit as of now, in units, of a throttle units per interval; 0 without calls
 	Held      int64   `json:"held"` // units
 	Queued    int     `json:"queued"`
 	Served    int64   `json:"served"`
@@ -67,11 +67,16 @@ func (f Shares) Lines(time.Time) (lines []string) {
 
 // String returns the numbers as text, as in "share acme: holds 33 of 33.3, 12 queued, 4021 served".
 func (x ShareStats) String() string {
-	text := fmt.Sprintf("share %s: holds %d", x.Share, x.Held)
-	if x.Part > 0 {
-		text += " of " + shown.Number(x.Part)
+	text := "share " + x.Share + ": "
+	switch {
+	case x.Held > 0 && x.Part > 0:
+		text += fmt.Sprintf("holds %d of %s, ", x.Held, shown.Number(x.Part))
+	case x.Held > 0:
+		text += fmt.Sprintf("holds %d, ", x.Held)
+	case x.Part > 0:
+		text += fmt.Sprintf("part %s, ", shown.Number(x.Part))
 	}
-	text += fmt.Sprintf(", %d queued, %d served", x.Queued, x.Served)
+	text += fmt.Sprintf("%d queued, %d served", x.Queued, x.Served)
 	for _, c := range []struct {
 		n    int64
 		what string

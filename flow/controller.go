@@ -60,7 +60,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	refused := family.Refused(core.KindFlow, resource.Name(), r.Info())
 	refused.Origin = r.Origin
 	c.refusal = engine.NewCounted(refused, c, record, before)
-	c.enforcer = c.newEnforcer()
+	c.enforcer = c.newEnforcer(t.Revision, old)
 	switch {
 	case r.leases():
 		c.enforcer = newLeased(c, c.enforcer, t.Member, old)
@@ -74,12 +74,22 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 }
 
 // newEnforcer returns the enforcer for the rule's metric and behavior.
-func (c *controller) newEnforcer() enforcer {
+func (c *controller) newEnforcer(revision uint64, old *controller) enforcer {
 	switch r := &c.rule; {
 	case r.Behavior.queues():
 		// Turns that were assigned stay; only the next cost changes.
+		if c.kept.queue != nil && old != nil && (r.fair() || old.rule.fair()) && (r.Mode == spec.Shadow) != (old.rule.Mode == spec.Shadow) {
+			// Turns in shares that nobody awaits, and others, don't mix.
+			before := c.kept.queue
+			c.kept.queue = newQueue()
+			c.kept.queue.follow(before.last())
+		}
 		c.kept.queue = cmp.Or(c.kept.queue, newQueue())
-		return &pacer{c, c.kept.queue}
+		p := &pacer{c, c.kept.queue}
+		if r.fair() {
+			return &fairPacer{p, family.NewTenants(r.Share, r.Shed, MaxPerShareQueue, c.engine.Now), revision}
+		}
+		return p
 	case r.Behavior == TokenBucket:
 		c.kept.bucket = cmp.Or(c.kept.bucket, newBucket(*r))
 		return newTokens(c, c.kept.bucket)

@@ -86,6 +86,16 @@ type Rule struct {
 	// that arrive later can push it back; see api.Prioritized. Up to 24 h; 0 means 500 ms. Only with
 	// Throttle and WarmUpThrottle.
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
+	// Share divides the turns between tenants while calls wait, so that a call waits for those of its
+	// own tenant. The next turn is given when it is due: MaxWait bounds the wait itself, and the calls
+	// that wait, of all tenants, fill it. A call that comes when it is filled displaces the newest call
+	// of the tenant with the longest queue. The zero value serves all calls in the order in which they
+	// came. Only with Throttle, and without a Unit or Cluster.
+	Share spec.Share `yaml:"share,omitempty"`
+	// Shed decides who waits in front. The zero value is api.ShedNone: calls are served in order. With
+	// api.ShedLevels the next turn goes to the highest criticality that waits, and a full queue loses
+	// calls of the lowest; see api.Criticality. Only where Share may be.
+	Shed spec.Shed `yaml:"shed,omitempty"`
 	// Burst is the number of units that may pass at once in addition to the unit that is due: a
 	// token bucket holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units
 	// pass one at a time. A call of more units than the bucket holds never passes. Only with
@@ -143,9 +153,10 @@ const (
 // [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared(), r.checkUnit()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared(), r.checkUnit(), r.checkShare()); err != nil {
 		return r, err
 	}
+	r.Share = r.Share.Normalized(MaxPerShareQueue)
 	r.Cluster = r.Cluster.Normalized()
 	r.Origin = cmp.Or(r.Origin, OriginDefault)
 	if r.Relation == Chain && r.Ref == node.SentinelDefaultContext {

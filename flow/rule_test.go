@@ -184,7 +184,7 @@ func TestRuleDefaults(t *testing.T) {
 // If Equal ignored a field, a change of that field would have no effect.
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
-	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5), cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
+	trial.EveryFieldCounts(t, flow.Rule{ID: "r", Resource: "orders", Threshold: 5}, flow.Share(0.5), spec.Share{By: "origin"}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
 }
 
 // Two rules have different IDs, including derived ones, and a rule keeps its ID when its threshold

@@ -31,6 +31,11 @@
 //	    warmUpPeriod: 10s         # the default
 //	    coldFactor: 3             # the default
 //	    maxWait: 500ms            # the default
+//	  - resource: GET /search
+//	    threshold: 20
+//	    behavior: throttle
+//	    share: {by: param tenant} # tenants take turns, see api.Share
+//	    shed: levels              # and the highest criticality comes first, see api.Criticality
 //	  - resource: POST /mails
 //	    threshold: 5
 //	    refusal: {status: 503}    # what adapters respond with to refused requests, see api.Response

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -34,6 +35,26 @@ func (inv *Invocation) TakeTurn(q *meter.Pacer, cost meter.Moment, maxWait time.
 	return wait, true
 }
 
+// TakeShareTurn takes the next turn for the call in its tenant's share, or a place in the share's queue.
+// It returns the least possible wait. The caller holds the lock of the queue. The call gives the turn
+// back if it is rejected. If its turn comes too late or it is displaced, by rejects it.
+func (inv *Invocation) TakeShareTurn(q *meter.Pacer, c *meter.ShareTurn, by *core.BlockError) (least time.Duration, ok bool) {
+	x := inv.nextTurn()
+	x.Awaited = true
+	until, least, ok := q.QueueShare(&x.Turn, inv.now, c)
+	if !ok {
+		x.Drop(inv.now)
+		inv.turns = inv.turns[:len(inv.turns)-1]
+		return 0, false
+	}
+	if least > 0 {
+		x.until, x.by = until, by
+		inv.queues = true
+	}
+	inv.reserve(0, 0, 0, false).Holder = x
+	return least, true
+}
+
 // WaitAtLeast sets a minimum wait, regardless of the calls that leave its queues: the rule makes
 // the call wait for something other than a turn, or for longer than until its turn.
 func (inv *Invocation) WaitAtLeast(wait time.Duration) { inv.firm = max(inv.firm, wait) }
@@ -64,7 +85,13 @@ func (h turnsHolder) GiveBack(r *Reservation, now int64) {
 
 // turn is a turn that a call waits for in a queue. It belongs to the invocation, and serves one
 // call after another.
-type turn struct{ meter.Turn }
+type turn struct {
+	meter.Turn
+
+	// In a share:
+	until int64            // when the call looks first
+	by    *core.BlockError // rejects the call; nil in a queue without shares
+}
 
 func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
 
@@ -93,14 +120,20 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		inv.nap.Again() // the call may wait once more
 	}()
 	firm, until, slept := inv.now+int64(inv.firm), inv.now+int64(wait), int64(0)
-	latest := int64(math.MaxInt64)
+	latest, tooLate := int64(math.MaxInt64), errNoTimeToAnswer
 	if left, ok := inv.untilAnswer(); ok {
 		latest = inv.now + int64(max(left, wait))
 	}
+	if look, shares := inv.lookInShares(); shares {
+		until = max(until, look)
+		if left, ok := inv.untilDeadline(); ok && inv.now+int64(left) < latest {
+			latest, tooLate = inv.now+int64(left), context.DeadlineExceeded
+		}
+	}
 	for {
-		if until > latest { // prioritized calls have jumped ahead of this one
+		if until > latest { // prioritized calls have jumped ahead of this one, or its turn isn't known
 			if until = latest; until <= inv.now {
-				return before, errNoTimeToAnswer
+				return before, tooLate
 			}
 		}
 		if len(inv.turns) > 1 || firm > inv.now {
@@ -111,13 +144,13 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 		if cause != nil {
 			return before, cause
 		}
-		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
-			return before, nil
+		if until, cause = inv.lookForTurns(firm, slept); cause != nil || until <= max(inv.now, slept) {
+			return before, cause
 		}
 		// Later changes end the nap again; earlier ones are found by looking.
 		inv.nap.Again()
-		if until = inv.lookForTurns(firm, slept); until <= max(inv.now, slept) {
-			return before, nil
+		if until, cause = inv.lookForTurns(firm, slept); cause != nil || until <= max(inv.now, slept) {
+			return before, cause
 		}
 		if draining.on.Load() {
 			return before, core.ErrDraining
@@ -129,17 +162,48 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 // to respond.
 var errNoTimeToAnswer = errors.New("its turn was postponed past the deadline for a response")
 
-// lookForTurns returns the time of the latest turn that the call awaits, or firm if that is later.
-// The call has slept until slept, though the clock may not show it. lookForTurns looks in all
-// queues: even if the call awaits nothing, calls behind it may wait to be woken.
-func (inv *Invocation) lookForTurns(firm, slept int64) (last int64) {
-	last = firm
+// errExpired is the reason if a turn in a share would have come too late.
+var errExpired = errors.New("its turn would have come too late")
+
+// lookInShares returns the time at which the call looks first for its turns in shares, and whether it
+// waits for any.
+func (inv *Invocation) lookInShares() (until int64, any bool) {
 	for _, x := range inv.turns {
-		if at := x.Come(inv.now, slept); x.Awaited {
-			last = max(last, at)
+		if x.by != nil {
+			until, any = max(until, x.until), true
 		}
 	}
-	return last
+	return until, any
+}
+
+// lostTo returns the rejection of a call that has lost a place in a share, or nil.
+func (inv *Invocation) lostTo() *core.BlockError {
+	for _, x := range inv.turns {
+		if lost, _ := x.Lost(); lost {
+			return x.by
+		}
+	}
+	return nil
+}
+
+// lookForTurns returns the time of the latest turn that the call awaits, or firm if that is later.
+// The call has slept until slept, though the clock may not show it. lookForTurns looks in all
+// queues: even if the call awaits nothing, calls behind it may wait to be woken. If the call has lost
+// a place in a share, cause is the reason.
+func (inv *Invocation) lookForTurns(firm, slept int64) (last int64, cause error) {
+	last = firm
+	for _, x := range inv.turns {
+		at := x.Come(inv.now, slept)
+		if x.Awaited {
+			last = max(last, at)
+		}
+		if lost, another := x.Lost(); lost && cause == nil {
+			if cause = errExpired; another {
+				cause = errDisplaced
+			}
+		}
+	}
+	return last, cause
 }
 
 // linger announces in the queues that the call sleeps until then.
@@ -160,6 +224,7 @@ func (inv *Invocation) runTurns() {
 func (inv *Invocation) dropTurns() {
 	for _, x := range inv.turns {
 		x.Drop(inv.now)
+		x.by = nil
 	}
 	inv.turns = inv.turns[:0]
 	inv.nap.Forget()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/penstock-go/penstock/core"
@@ -70,8 +71,11 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 	ok := true
 	if v.Wait > 0 {
 		returned, cause = inv.awaitTurns(v.Wait, returned)
-		if ok = cause == nil; cause == errNoTimeToAnswer { //nolint:errorlint // it is the error itself
+		if ok = cause == nil; cause == errNoTimeToAnswer || cause == errExpired { //nolint:errorlint // it is the error itself
 			cause = nil
+		}
+		if !ok {
+			by = cmp.Or(inv.lostTo(), by)
 		}
 	}
 	if ok && inv.Awaits() {

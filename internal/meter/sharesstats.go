@@ -35,7 +35,7 @@ func (g *Semaphore) Shares(most int, by *Sharing) (largest []ShareStats, rest Sh
 	return largestOf(all, rest, most)
 }
 
-// largestOf sorts shares, and adds to the rest those that are not among the largest.
+// largestOf sorts shares, and adds to the rest the ones not among the largest.
 func largestOf(all []ShareStats, rest ShareStats, most int) ([]ShareStats, ShareStats, int) {
 	slices.SortStableFunc(all, func(a, b ShareStats) int {
 		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))

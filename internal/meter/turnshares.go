@@ -96,7 +96,7 @@ func (t *Pacer) joinShare(x *Turn, now int64, share *Share, c *ShareTurn) {
 	t.fair.cost = t.fair.cost.plus(c.Cost)
 }
 
-// makeRoom makes longer shares lose their last calls until those that wait, with the new one of that
+// makeRoom makes longer shares lose their last calls until the calls that wait, with the new one of that
 // share, fill maxWait. It reports whether the new call may stay.
 func (t *Pacer) makeRoom(of *Share, now int64, maxWait time.Duration) bool {
 	some := false
@@ -213,39 +213,48 @@ func (x *Turn) ofShare() bool { return x.waiter != nil && x.waiter.share != nil 
 // OnLoss sets a function that is called, under the lock, once the call is lost. The call doesn't look.
 func (x *Turn) OnLoss(f func()) { x.onLoss = f }
 
-// ExpireShares removes the calls whose deadlines have passed by now. Otherwise calls that don't look
-// stay until they would be next. The caller holds the lock.
+// ExpireShares removes the calls whose deadlines have passed by now, as if each had looked then. The
+// caller holds the lock.
 func (t *Pacer) ExpireShares(now int64) {
-	if !t.shares() {
-		return
-	}
-	t.look(now)
-	for _, x := range t.fair.all {
-		for w := x.first(); w != nil; {
-			next := w.after
-			if w.turn.deadline < t.seen {
-				t.lose(w.turn, expired)
-			}
-			w = next
+	for x := t.earliest(); x != nil && x.deadline <= max(now, t.seen); x = t.earliest() {
+		if t.advance(x.deadline); x.state == waits {
+			t.lose(x, expired)
+			t.takeUp(x.deadline)
 		}
 	}
-	t.advanceQueue()
+	t.look(now)
 }
 
-// MayQueueShare reports whether [Pacer.QueueShare] would give the call its turn or a place now. A call
-// that would run is never rejected. The caller holds the lock.
-func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) bool {
+// earliest returns the call in a share with the earliest deadline, or nil.
+func (t *Pacer) earliest() (earliest *Turn) {
+	if !t.shares() {
+		return nil
+	}
+	for _, x := range t.fair.all {
+		for w := x.first(); w != nil; w = w.after {
+			if earliest == nil || w.turn.deadline < earliest.deadline {
+				earliest = w.turn
+			}
+		}
+	}
+	return earliest
+}
+
+// MayQueueShare reports whether [Pacer.QueueShare] would give the call its turn or a place now, and the
+// least possible wait. A call that would run is never rejected. The caller holds the lock.
+func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) (least time.Duration, ok bool) {
 	if !t.Empty() {
 		t.look(now)
 	}
 	fits := t.Last().Wait(now, c.Cost) <= c.MaxWait
+	least = t.ran.plus(t.queue.cost).Wait(max(now, t.seen), c.Cost)
 	switch f := t.fair; {
 	case f == nil || f.sharing == nil:
-		return fits
-	case t.ran.plus(c.Cost).ns <= max(now, t.seen): // it may be next
-		return true
+		return least, fits
+	case least == 0: // it may be next
+		return 0, true
 	}
-	return t.mayWait(fits, c)
+	return least, t.mayWait(fits, c)
 }
 
 // mayWait is MayQueueShare for a call that can't run at once. fits is true if there is room for it.
@@ -305,7 +314,8 @@ func (t *Pacer) LookShare(now int64, c *ShareTurn) (look ShareLook, wait time.Du
 	look.Part = float64(look.Weight) / float64(weights)
 	wait = t.ran.plus(f.before(x, b, look.Weight, c.First)).plus(t.queue.cost).Wait(now, c.Cost)
 	if look.Runs = wait == 0; !look.Runs {
-		look.Waits = wait <= c.MaxWait && t.MayQueueShare(now, c)
+		_, look.Waits = t.MayQueueShare(now, c)
+		look.Waits = look.Waits && wait <= c.MaxWait
 	}
 	return look, wait
 }

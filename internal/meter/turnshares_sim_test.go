@@ -83,7 +83,7 @@ func TestSimTurnsOfShares(t *testing.T) {
 func (x *sleeper) waitsInShare(s *schedules.Schedule, q *Pacer, now int64, c *ShareTurn) (runs bool) {
 	q.lock.Lock()
 	x.until = math.MaxInt64
-	may := q.MayQueueShare(now, c)
+	_, may := q.MayQueueShare(now, c)
 	until, _, ok := q.QueueShare(&x.Turn, now, c)
 	x.until, x.moved = min(x.until, until), false
 	q.lock.Unlock()

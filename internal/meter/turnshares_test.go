@@ -292,7 +292,7 @@ func runTurnsScript(t *testing.T, r *rand.Rand) (looks, wrong int) {
 			c.twin = &twinCall{caller: n, units: q.Cost.ns, first: q.First}
 			mu.Lock()
 			explained, wait := p.LookShare(now, &q)
-			may := p.MayQueueShare(now, &q)
+			_, may := p.MayQueueShare(now, &q)
 			until, least, ok := p.QueueShare(&c.Turn, now, &q)
 			mu.Unlock()
 			c.state = c.Turn.state

@@ -20,6 +20,10 @@ func TestPageIsCurrent(t *testing.T) {
 	assert.LessOrEqual(t, o.tenants[0].p99(), 10*time.Millisecond)
 	assert.InDelta(t, 0.2, play(longCalls(), true).tenants[0].permits(longCalls().length), 0.02)
 
+	turns := playTurns(turnsOverload(), 500*time.Millisecond, true)
+	assert.GreaterOrEqual(t, turns.jain(), 0.99)
+	assert.Zero(t, turns.tenants[0].turnedAway)
+
 	kept, err := tables.Kept("../../../"+page, "fairness")
 	require.NoError(t, err)
 	assert.Equal(t, report.Framed(table()), kept, "go run ./fairness -write")

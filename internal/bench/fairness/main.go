@@ -48,7 +48,25 @@ func table() string {
 	both(weighted(), func(o *outcome) [][2]string {
 		return [][2]string{{"weight 16 among eight of 1, limit 8: its permits (fair 5.33)", fmt.Sprintf("%.2f", o.tenants[0].permits(o.length))}}
 	})
+	unfair, fair := playTurns(turnsOverload(), 500*time.Millisecond, false), playTurns(turnsOverload(), 500*time.Millisecond, true)
+	t.Row("", "a throttle of 100 a second: Jain's index", fmt.Sprintf("%.4f", unfair.jain()), fmt.Sprintf("%.4f", fair.jain()))
+	for i, name := range []string{"small", "medium", "large"} {
+		a, b := &unfair.tenants[i], &fair.tenants[i]
+		t.Row("", name+": refused", fmt.Sprintf("%.0f %%", 100*a.refused()), fmt.Sprintf("%.0f %%", 100*b.refused()))
+		t.Row("", name+": calls a second", fmt.Sprintf("%.1f", a.permits(unfair.length)), fmt.Sprintf("%.1f", b.permits(fair.length)))
+		t.Row("", name+": wait, mean", millis(a.wait()), millis(b.wait()))
+		t.Row("", name+": wait, p99", millis(a.p99()), millis(b.p99()))
+	}
 	return t.String()
+}
+
+// turnsOverload asks a throttle for three times its rate, in the proportion 1 to 10 to 100.
+func turnsOverload() scenario {
+	s := scenario{limit: 100, length: 10 * time.Minute}
+	for _, part := range []float64{1, 10, 100} {
+		s.tenants = append(s.tenants, tenant{rate: 300 * part / 111, mean: time.Second, weight: 1, units: 1})
+	}
+	return s
 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", d.Seconds()*1000) }

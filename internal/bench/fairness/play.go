@@ -139,12 +139,16 @@ func play(s scenario, fair bool) *outcome {
 		}
 		x.fill(i)
 	}
-	for len(x.events) > 0 && x.now < s.length {
+	x.play()
+	return &x.outcome
+}
+
+func (x *simulation) play() {
+	for len(x.events) > 0 && x.now < x.length {
 		e := heap.Pop(&x.events).(event)
 		x.now = e.at
 		e.run()
 	}
-	return &x.outcome
 }
 
 func (x *simulation) after(d time.Duration, run func()) {

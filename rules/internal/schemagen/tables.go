@@ -51,6 +51,10 @@ var spans = map[string]span{
 	"isolation.maxReserve": {0, flow.MaxCost},
 	"isolation.maxQueue":   {0, isolation.MaxMaxQueue},
 
+	"flow.share.weights":       {1, spec.MaxWeight},
+	"flow.share.perShareQueue": {0, flow.MaxPerShareQueue},
+	"flow.share.maxShares":     {0, spec.MaxMaxShares},
+
 	"isolation.share.weights":       {1, spec.MaxWeight},
 	"isolation.share.perShareQueue": {0, isolation.MaxMaxQueue},
 	"isolation.share.maxShares":     {0, spec.MaxMaxShares},
@@ -96,6 +100,7 @@ var (
 
 // patterns are expressions that the values of fields match.
 var patterns = map[string]string{
+	"flow.share.by": `^(origin|param \S(.*\S)?)$`, "flow.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
 	"isolation.share.by": `^(origin|param \S(.*\S)?)$`, "isolation.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
 	"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
 }
@@ -140,6 +145,7 @@ var (
 	noWait       = clause{fields: []string{"maxWait"}, must: unread}
 	noBurst      = clause{fields: []string{"burst"}, must: unread}
 	noMemory     = clause{fields: []string{"memoryThreshold", "lowMemory", "highMemory"}, must: unread}
+	noShares     = clause{fields: []string{"share", "shed"}, must: unread}
 	noUnit       = clause{fields: []string{"unit"}, must: unread}
 	noOverdraft  = clause{fields: []string{"maxOverdraft"}, must: unread}
 	noMaxReserve = clause{fields: []string{"maxReserve"}, must: unread}
@@ -171,6 +177,7 @@ var cases = map[string][]when{
 		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
 		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit}},
 		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst, noMaxReserve, noOverdraft}},
+		{"behavior", []string{"reject", "warmUp", "warmUpThrottle", "tokenBucket"}, []clause{noShares}},
 		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit}},
 		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
 		{"relation", []string{"direct"}, []clause{{fields: []string{"ref"}, must: unread}}},
