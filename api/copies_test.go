@@ -40,7 +40,8 @@ func holding() rules.Set {
 			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
 		}},
 		Flow: []flow.Rule{
-			{Resource: "*", Exclude: others, Threshold: 1e9}, {Resource: "stock", Threshold: 1e9, Behavior: flow.Throttle, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}},
+			{Resource: "stock*", Match: spec.MatchPrefix, Exclude: others, Threshold: 1e9, Behavior: flow.Throttle, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}},
+			{Resource: "*", Exclude: others, Threshold: 1e9},
 		},
 		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},

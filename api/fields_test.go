@@ -59,7 +59,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			return r.Unit != ""
 		}
 		fits := func(r flow.Rule) bool {
-			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r))
+			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r)) && (r.Shed == spec.ShedNone || throttles(r))
 		}
 		reading[flow.Rule]{
 			in: func(s *rules.Set) *[]flow.Rule { return &s.Flow },
@@ -86,11 +86,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Share = spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
 					}
 				}, throttles},
-				"shed": {func(r *flow.Rule) {
-					if !r.Cluster.Shared() && r.Unit == "" {
-						r.Shed = spec.ShedLevels
-					}
-				}, throttles},
+				"shed": {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
 				"burst": {func(r *flow.Rule) { r.Burst = 3 }, bucket},
 				"unit":  {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
@@ -99,12 +95,12 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					}
 				}, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"maxReserve": {func(r *flow.Rule) {
-					if unit(r) {
+					if unit(r) || fair(r) {
 						r.MaxReserve = 3
 					}
 				}, func(r flow.Rule) bool { return !warms(r) && !queues(r) && r.Relation != flow.Associated }},
 				"maxOverdraft": {func(r *flow.Rule) {
-					if unit(r) {
+					if unit(r) || fair(r) {
 						r.MaxOverdraft = 0.25
 					}
 				}, func(r flow.Rule) bool {
@@ -114,7 +110,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 && r.Unit == "" && !fair(r) {
+					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {
