@@ -86,7 +86,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Share = spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
 					}
 				}, throttles},
-				"shed": {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
+				"shed":  {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
 				"burst": {func(r *flow.Rule) { r.Burst = 3 }, bucket},
 				"unit":  {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {

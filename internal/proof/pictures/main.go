@@ -25,6 +25,7 @@ var pictures = []struct {
 	{"hotspot.svg", refill},
 	{"shares.svg", shares},
 	{"criticality.svg", criticality},
+	{"upstream.svg", upstreamPause},
 }
 
 func main() {

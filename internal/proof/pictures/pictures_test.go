@@ -20,7 +20,7 @@ func TestMain(m *testing.M) { books.Main(m) }
 // The pictures match the engine's current behavior, twice, and a page shows each.
 func TestPicturesAreCurrent(t *testing.T) {
 	var pages strings.Builder
-	for _, name := range []string{"rules/flow", "rules/breaker", "rules/hotspot", "fairness", "criticality"} {
+	for _, name := range []string{"rules/flow", "rules/breaker", "rules/hotspot", "rules/upstream", "fairness", "criticality"} {
 		text, err := os.ReadFile("../../../docs/" + name + ".md")
 		require.NoError(t, err)
 		pages.Write(text)

@@ -93,7 +93,7 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
 	c.threshold = desc("rule_threshold", "Threshold of a flow, isolation or hotspot rule.", "resource", "rule", "type")
 	c.values = desc("hotspot_values", "Values that a hotspot rule currently tracks.", "rule")
-	c.shareCount = desc("shares", "Tenants among whom an isolation rule shares its permits.", "rule")
+	c.shareCount = desc("shares", "Tenants among whom an isolation or flow rule shares its limit.", "rule")
 	c.shareHeld = desc("share_held_units", "Units that a tenant holds; 20 tenants, and the others as one.", "rule", "share")
 	c.shareQueued = desc("share_queued_calls", "Calls of a tenant that wait; 20 tenants, and the others as one.", "rule", "share")
 	c.levelCalls = desc("level_calls_total", "Calls that a rule with a shed order has decided on, by criticality and result: admitted or refused.", "rule", "type", "level", "result")
