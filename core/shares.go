@@ -24,8 +24,9 @@ type ShareStats struct {
 	Resource  string  `json:"resource,omitempty"`
 	Share     string  `json:"share,omitempty"` // the tenant, and with levels the level of its calls
 	Weight    int64   `json:"weight"`
-	Part      float64 `json:"part"` // fair part of the limit as of now, in units, of a throttle units per interval; 0 without calls
-	Held      int64   `json:"held"` // units
+	Part      float64 `json:"part"`           // fair part of the limit as of now, in units; 0 without calls
+	Held      int64   `json:"held"`           // units
+	Rate      float64 `json:"rate,omitempty"` // fair part of a throttle's threshold as of now, in place of Part and Held
 	Queued    int     `json:"queued"`
 	Served    int64   `json:"served"`
 	Refused   int64   `json:"refused"`   // calls that found a full queue
@@ -40,6 +41,7 @@ func (f Shares) Largest(most int) (top []ShareStats, rest ShareStats) {
 	for _, x := range f.Top[most:] {
 		rest.Weight += x.Weight
 		rest.Part += x.Part
+		rest.Rate += x.Rate
 		rest.Held += x.Held
 		rest.Queued += x.Queued
 		rest.Served += x.Served
@@ -69,14 +71,14 @@ func (f Shares) Lines(time.Time) (lines []string) {
 func (x ShareStats) String() string {
 	text := "share " + x.Share + ": "
 	switch {
-	case x.Held > 0 && x.Part > 0:
-		text += fmt.Sprintf("holds %d of %s, ", x.Held, shown.Number(x.Part))
-	case x.Held > 0:
-		text += fmt.Sprintf("holds %d, ", x.Held)
+	case x.Rate > 0:
+		text += "rate " + shown.Number(x.Rate)
 	case x.Part > 0:
-		text += fmt.Sprintf("part %s, ", shown.Number(x.Part))
+		text += fmt.Sprintf("holds %d of %s", x.Held, shown.Number(x.Part))
+	default:
+		text += fmt.Sprintf("holds %d", x.Held)
 	}
-	text += fmt.Sprintf("%d queued, %d served", x.Queued, x.Served)
+	text += fmt.Sprintf(", %d queued, %d served", x.Queued, x.Served)
 	for _, c := range []struct {
 		n    int64
 		what string

@@ -133,10 +133,7 @@ func sharesOf(controllers []*controller) core.Details {
 		q.mu.Lock()
 		largest, others, n := q.turns.SharesOfTurns(family.Most, &e.tenants.Sharing)
 		q.mu.Unlock()
-		for i := range largest {
-			largest[i].Part *= c.rule.Threshold
-		}
-		f.Add(c.refusal.Resource, e.tenants, largest, others, n)
+		f.AddTurns(c.refusal.Resource, e.tenants, c.rule.Threshold, largest, others, n)
 	}
 	return f.Details()
 }

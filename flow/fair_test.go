@@ -107,7 +107,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	g.comes("a1", "a2", "a3", "a4", "b1", "b2")
 	stats, ok := trial.Figures(t, g.Engine, "turns").Details.(core.Shares)
 	require.True(t, ok)
-	assert.Equal(t, []string{"share a: part 5, 3 queued, 1 served", "share b: part 5, 2 queued, 0 served"}, stats.Lines(start))
+	assert.Equal(t, []string{"share a: rate 5, 3 queued, 1 served", "share b: rate 5, 2 queued, 0 served"}, stats.Lines(start))
 	g.pass(time.Second)
 	assert.Equal(t, map[string]int64{"a1": 0, "a2": 100, "b1": 200, "a3": 300, "b2": 400, "a4": 500}, g.ran())
 }

@@ -21,6 +21,7 @@ const topShares = 100
 type Shares struct {
 	all  core.Shares
 	rest meter.ShareStats
+	rate float64 // of the rest
 }
 
 // Most is the number of shares of a resource that [Shares.Add] may be given.
@@ -35,6 +36,18 @@ func (f *Shares) Add(resource string, t *Tenants, largest []meter.ShareStats, ot
 	f.all.Shares += n
 }
 
+// AddTurns is Add for a throttle with that threshold.
+func (f *Shares) AddTurns(resource string, t *Tenants, threshold float64, largest []meter.ShareStats, others meter.ShareStats, n int) {
+	f.rate += threshold * others.Part
+	others.Part = 0
+	known := len(f.all.Top)
+	f.Add(resource, t, largest, others, n)
+	for i := range largest {
+		x := &f.all.Top[known+i]
+		x.Rate, x.Part = threshold*x.Part, 0
+	}
+}
+
 // Details returns the details of the rule.
 func (f *Shares) Details() core.Shares {
 	all := f.all
@@ -42,6 +55,7 @@ func (f *Shares) Details() core.Shares {
 		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
 	})
 	all.Rest = newShareStats("", "", f.rest)
+	all.Rest.Rate = f.rate
 	all.Top, all.Rest = all.Largest(topShares)
 	return all
 }
