@@ -116,7 +116,7 @@ func (x *Turn) Run() {
 	defer x.of.lock.Unlock()
 	for x.state == waits {
 		t := x.of
-		t.grant(t.queue.first(), longAgo)
+		t.grant(t.queue.first(), LongAgo())
 	}
 	x.of.wakeFirst()
 	x.inQueue = false

@@ -20,6 +20,7 @@ import (
 type turnsTwin struct {
 	sharesTwin
 	ran   int64
+	slack int64
 	calls map[*twinCall]*twinTurn
 }
 
@@ -119,12 +120,12 @@ func (m *turnsTwin) takeUp(at int64) {
 	for {
 		c, x := m.next()
 		switch {
-		case c == nil || m.ran+c.units >= at:
+		case c == nil || m.ran+c.units >= at-m.slack:
 			return
 		case m.calls[c].deadline < at:
 			m.lose(c, x, expired)
 		default:
-			m.grant(c, x, at)
+			m.grant(c, x, at-m.slack)
 		}
 	}
 }
@@ -239,6 +240,8 @@ func runTurnsScript(t *testing.T, r *rand.Rand) (looks, wrong int) {
 	var mu shared.Mutex
 	p, m := MakePacer(&mu), &turnsTwin{calls: make(map[*twinCall]*twinTurn)}
 	m.ran = -1 << 40
+	m.slack = max(0, r.Int64N(60)-30)
+	p.SetSlack(Moment{ns: m.slack})
 	sharing := (&sharesScript{Rand: r}).sharing()
 	sharing.MaxShares = 100
 	m.sharing = sharing
