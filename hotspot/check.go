@@ -128,9 +128,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core
 	if x == nil {
 		c.found(&v)
 		x = &s.rest
-		if q != &c.quota { // a value that the rule names should be visible
-			x = s.add(v, hash, now, q)
-			x.named = true
+		if q != &c.quota { // a value that an exception matches should be visible
+			x = s.obtainLocked(v, hash, now, q, c)
 		}
 	}
 	x.refused++
@@ -319,7 +318,7 @@ func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engin
 		w.add(n)
 		return engine.Reservation{Holder: w, Units: n, Token: w.head}, true
 	case x.isRest(): // the rest is limited by its window
-		return x.shard.takeFromRestLocked(now, n, c)
+		return x.shard.takeFromRestLocked(now, n, q, c)
 	}
 	x.useLocked(x.bucket.at(now, int64(c.rule.Interval), q), n)
 	return engine.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, true

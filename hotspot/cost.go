@@ -131,7 +131,7 @@ type need struct {
 // RetryAfter returns the time until the units would pass, if no other call comes first. It is unknown
 // if they never do.
 func (x need) RetryAfter() (wait time.Duration, known bool) {
-	if x.rule.rule.Behavior != Throttle && x.n > x.rule.quotaOf(x.cell.value).size {
+	if x.rule.rule.Behavior != Throttle && x.n > x.quota.size {
 		return 0, false
 	}
 	return x.retryAfter(x.n)

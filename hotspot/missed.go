@@ -13,7 +13,7 @@ const firstCalls = 100
 
 // watch counts a call without values.
 func (c *controller) watch(all []engine.Occurrence, now int64) {
-	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value == empty {
+	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value.IsEmpty() {
 		c.missed(now)
 	}
 }
@@ -33,7 +33,7 @@ func (c *controller) missed(now int64) {
 // found records that a call has a value. It is called for values that have no cell, so calls of
 // known values don't touch the record.
 func (c *controller) found(v *argument.Value) {
-	if (*v != empty || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
+	if (!v.IsEmpty() || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
 		c.record.Found.Store(true)
 	}
 }

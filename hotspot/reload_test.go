@@ -91,7 +91,7 @@ func TestBadUpdate(t *testing.T) {
 			{Resource: "orders"},
 		})
 	})
-	assert.ErrorContains(t, err, "hotspot[1].index: or param is required")
+	assert.ErrorContains(t, err, "hotspot[1].index: or param or keys is required")
 	assert.Equal(t, "block", g.outcome(user("ann")))
 }
 

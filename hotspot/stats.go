@@ -68,7 +68,12 @@ func (t *table) Stats() []core.RuleStats {
 
 // what describes the argument that the rule limits.
 func (r *Rule) what() string {
-	if r.Param != "" {
+	switch {
+	case len(r.Keys) == 1:
+		return shown.Label(r.Keys[0])
+	case len(r.Keys) > 1:
+		return "all of " + shown.Label(strings.Join(r.Keys, ", "))
+	case r.Param != "":
 		return "param " + shown.Label(r.Param)
 	}
 	return fmt.Sprintf("the argument at index %d", r.Index.at)

@@ -87,7 +87,7 @@ func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 // that c decides.
 func (vs *values) follow(c, old *controller, now int64) {
 	if old.rule.Behavior == TokenBucket {
-		for v, q := range c.exceptions {
+		for v, q := range c.exceptions { // the starred ones go with the rest, which is as slow as the slowest
 			vs.keepTokens(v, now, q)
 		}
 	}

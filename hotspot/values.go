@@ -155,7 +155,7 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 		return c
 	}
 	rule.found(&v)
-	if q != &rule.quota {
+	if q.named {
 		c := s.add(v, hash, now, q)
 		c.named = true
 		return c
@@ -234,7 +234,7 @@ func (s *shard) forget(c *cell, now int64, rule *controller) {
 		s.rest.strict.roll(s.forgotten) // for copies of it
 	}
 	if c.tokens != nil {
-		s.rest.tokenBucketLocked(now, &rule.quota).GoOnFrom(c.tokens, now)
+		s.rest.tokenBucketLocked(now, &rule.restQuota).GoOnFrom(c.tokens, now)
 	}
 	s.cells.remove(c)
 	last := len(s.ring) - 1

@@ -63,6 +63,9 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 		}
 		*v = f
 	default:
+		if dst.Kind() == reflect.Slice {
+			return readScalars(n, dst)
+		}
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // caught by the first test of a new family
 	}
 	return ""
@@ -160,6 +163,21 @@ func readScalar(n *yaml.Node, set func(any) error) (problem string) {
 	return ""
 }
 
+// readScalars reads a list of values, each with readScalar.
+func readScalars(n *yaml.Node, dst reflect.Value) (problem string) {
+	if n.Kind != yaml.SequenceNode {
+		return "must be a list of values, as in [a, 7], not " + describe(n)
+	}
+	list := reflect.MakeSlice(dst.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		if problem := readValue(item, list.Index(i)); problem != "" {
+			return fmt.Sprintf("item %d %s", i, problem)
+		}
+	}
+	dst.Set(list)
+	return ""
+}
+
 func readDuration(n *yaml.Node, dst *time.Duration) (problem string) {
 	if isNumber(n) || isText(n) && isJSONNumber(strings.TrimLeft(n.Value, "+-")) {
 		return fmt.Sprintf("must be a duration with its unit, as in %sms or %ss", n.Value, n.Value)
@@ -200,16 +218,6 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 			return nil, fmt.Errorf("%q is not UTF-8", clip(v))
 		}
 		return textNode(v), nil
-	case []string:
-		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
-		for _, text := range v {
-			item, err := writeValue(reflect.ValueOf(text))
-			if err != nil {
-				return nil, err
-			}
-			list.Content = append(list.Content, item)
-		}
-		return list, nil
 	case map[string]int:
 		numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
@@ -225,9 +233,24 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 		}
 		return numbers, nil
 	default:
+		if src.Kind() == reflect.Slice {
+			return writeList(src)
+		}
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
 	}
+}
+
+func writeList(src reflect.Value) (*yaml.Node, error) {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
+	for i := range src.Len() {
+		item, err := writeValue(src.Index(i))
+		if err != nil {
+			return nil, err
+		}
+		list.Content = append(list.Content, item)
+	}
+	return list, nil
 }
 
 func writeScalar(x any) (*yaml.Node, error) {

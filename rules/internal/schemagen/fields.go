@@ -32,6 +32,9 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		}}), nil
 	case *argument.Value:
 		return append(described, member{"type", []string{"string", "number", "boolean"}}, member{"maxLength", longest[within]}), nil
+	case *[]argument.Value:
+		item := object{{"type", []string{"string", "number", "boolean"}}, {"maxLength", longest[within]}}
+		return append(described, member{"type", "array"}, member{"items", item}, member{"minItems", 2}, member{"maxItems", hotspot.MaxKeys}), nil
 	case interface{ SetBool(bool) }:
 		return append(described, member{"type", "boolean"}), nil
 	case *spec.Percent:
@@ -48,8 +51,11 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		return append(described, lengths(path, key, "minLength", "maxLength")...), nil
 	case *[]string:
 		item := append(object{{"type", "string"}}, lengths(path, key+".", "minLength", "maxLength")...)
+		if p, ok := patterns[within+"."]; ok {
+			item = append(item, member{"pattern", p})
+		}
 		described = append(described, member{"type", "array"}, member{"items", item})
-		if isRequired(field) { // names must be unique; exclude may repeat one
+		if isRequired(field) || within == "hotspot.keys" { // names must be unique; exclude may repeat one
 			described = append(described, member{"uniqueItems", true})
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil
