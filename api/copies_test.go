@@ -36,10 +36,8 @@ func holding() rules.Set {
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
 		Hotspot: []hotspot.Rule{{
-			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
-		}, {
-			Resource: "*", Exclude: others, Keys: []string{"param user", "origin"}, Threshold: 0,
-			Exceptions: []hotspot.Exception{{Values: []argument.Value{argument.Of("ann"), argument.Of("app")}, Threshold: 1e9}},
+			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0,
+			Exceptions: []hotspot.Exception{{Values: []argument.Value{argument.Of("ann"), argument.Of("*")}, Threshold: 1e9}},
 		}},
 		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
 		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: isolation.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
@@ -116,9 +114,8 @@ func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 	require.NoError(t, g.LoadRules(in))
 	spoil := func(set rules.Set) {
 		set.Authority[0].Origins[0] = "nobody"
-		set.Hotspot[0].Exceptions[0].Value = argument.Of("bob")
-		set.Hotspot[1].Exceptions[0].Values[1] = argument.Of("web")
-		set.Hotspot[1].Keys[1] = "resource"
+		set.Hotspot[0].Exceptions[0].Values[0] = argument.Of("bob")
+		set.Hotspot[0].Keys[0] = "param tenant"
 		set.Breaker[0].Exclude[1] = "nothing"
 	}
 	failing := func(context.Context) error { return errors.New("out of order") }

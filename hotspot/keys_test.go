@@ -2,6 +2,7 @@ package hotspot_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -11,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/race"
+	"github.com/penstock-go/penstock/internal/proof/trial"
 )
 
 func tenant(v any) engine.Option { return engine.Param("tenant", v) }
@@ -183,4 +185,33 @@ func TestKeysOfARefusalNameItsParts(t *testing.T) {
 	require.Len(t, block.Value.Parts(), 2)
 	assert.Equal(t, hotspot.ValueOf("acme"), block.Value.Parts()[0])
 	assert.Equal(t, hotspot.ValueOf(7), block.Value.Parts()[1])
+}
+
+// Under any concurrency a key gets its limit, whether its text is found or made.
+func TestKeysAreExactUnderConcurrency(t *testing.T) {
+	for _, behavior := range []hotspot.Behavior{hotspot.Reject, hotspot.TokenBucket} {
+		rule := hotspot.Rule{ID: "r", Keys: []string{"param tenant", "arg 0"}, Threshold: 100, Behavior: behavior}
+		if rule.Exceptions = []hotspot.Exception{named(50, "a", "*")}; behavior == hotspot.TokenBucket {
+			rule.Burst = 99
+		}
+		g := newGuard(t, rule)
+		var passed [2][3]atomic.Int64
+		trial.Together(8, func(i int) {
+			for n := range 600 {
+				one, two := (i+n)%2, n%3
+				e, err := g.enter(tenant(string(rune('a'+one))), engine.Args(two))
+				if e.Exit(); err == nil {
+					passed[one][two].Add(1)
+				}
+			}
+		})
+		for two := range 3 {
+			want := int64(50)
+			if behavior == hotspot.TokenBucket {
+				want = 100 // of the burst
+			}
+			assert.Equal(t, want, passed[0][two].Load())
+			assert.Equal(t, int64(100), passed[1][two].Load())
+		}
+	}
 }

@@ -17,7 +17,7 @@ import (
 type keyMeter struct {
 	rule   *hotspot.Rule
 	limit  float64
-	rate   float64 // that the bucket fills at: under a limit of 0, that of any key before
+	rate   float64         // that the bucket fills at: under a limit of 0, that of any key before
 	passed []time.Duration // of each unit, or the end of its wait
 	used   float64         // missing in the token bucket
 	at     time.Duration
@@ -70,7 +70,7 @@ func (m *keyMeter) took(now, wait time.Duration) (wrong string) {
 }
 
 // However few keys a rule tracks, no key gets more than its own limit, whether an exception with a star
-// makes that larger or smaller than the others': those that share a limit only get less.
+// makes that larger or smaller: keys that share a limit only get less.
 func TestKeysThatFindNoRoomGetNoMore(t *testing.T) {
 	r := random(t)
 	passed, overflowed := 0, int64(0)

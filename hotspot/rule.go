@@ -99,8 +99,8 @@ type Rule struct {
 	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
 	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
-	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions, but
-	// those that a star matches. 1 to 1,000,000; 0 means 10,000. Further values share limits.
+	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions, unless
+	// a star matches them. 1 to 1,000,000; 0 means 10,000. Further values share limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
 	// Cluster makes several processes share the limits of values, and determines how. The zero value
 	// keeps them local to this process. Needs an ID, and behavior Reject or Throttle without Burst.

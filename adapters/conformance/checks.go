@@ -44,6 +44,27 @@ func refuses(status int, retry bool) func(*Stage) error {
 	}
 }
 
+// keyed checks that each tenant of each caller has one request, without which it isn't limited.
+func keyed(s *Stage) error {
+	for _, headers := range [][]string{
+		{"X-User", "ann", "X-Tenant", "acme"}, {"X-User", "ann", "X-Tenant", "globex"}, {"X-User", "bob", "X-Tenant", "acme"},
+	} {
+		if resp, _, err := s.get("/ok", headers...); says(resp, err, http.StatusOK) != nil {
+			return fmt.Errorf("%v: %w", headers, says(resp, err, http.StatusOK))
+		}
+		resp, body, err := s.get("/ok", headers...)
+		if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
+			return fmt.Errorf("%v: %w", headers, err)
+		}
+	}
+	for range 2 {
+		if resp, _, err := s.get("/ok", "X-User", "ann"); says(resp, err, http.StatusOK) != nil {
+			return says(resp, err, http.StatusOK)
+		}
+	}
+	return nil
+}
+
 // refused checks the response of a refusal.
 func refused(resp *http.Response, body string, err error, status int, retry bool) error {
 	if err := says(resp, err, status); err != nil {

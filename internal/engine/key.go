@@ -25,7 +25,7 @@ const (
 
 // Key describes keys of several parts.
 type Key struct {
-	Parts []Part // not changed any more
+	Parts []Part // never changed
 	// Fill puts empty text in place of a part that the call doesn't have. Otherwise such a call has
 	// no keys.
 	Fill bool

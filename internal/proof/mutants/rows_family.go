@@ -51,6 +51,27 @@ var familyRows = []row{
 		test:        "go test -run ^TestCyclingValuesNeverRaisesALimit$ ./hotspot",
 	},
 	{
+		invariant:   "A part of a key can't pass for two: its length comes before it.",
+		declaration: "core/argument.Tuple.With",
+		old:         `t = binary.AppendUvarint(t, uint64(len(v.text)))`,
+		new:         `t = append(t, 0)`,
+		test:        "go test -run ^TestTuplesCantBeForged$ ./core/argument",
+	},
+	{
+		invariant:   "Keys without a cell share a token bucket that fills as slowly as the slowest of theirs.",
+		declaration: "hotspot.controller.star",
+		old:         `c.restQuota.unit = c.restQuota.unit.Later(q.unit)`,
+		new:         `_ = c.restQuota`,
+		test:        "go test -run ^TestKeysThatFindNoRoomGetNoMore$ ./hotspot",
+	},
+	{
+		invariant:   "The exception with the fewest stars decides.",
+		declaration: "hotspot.controller.star",
+		old:         `bits.OnesCount(named)-bits.OnesCount(s.named)`,
+		new:         `bits.OnesCount(s.named)-bits.OnesCount(named)`,
+		test:        "go test -run ^TestKeysGetWhatTheirTextsGet$ ./hotspot",
+	},
+	{
 		invariant:   "A value's token bucket is forgotten only when it is full.",
 		declaration: "hotspot.controller.forgettableLocked",
 		old:         `return x.tokens == nil || x.tokens.Full(now)`,
