@@ -30,7 +30,10 @@ type controller struct {
 	quota      quota
 	exceptions map[argument.Value]*quota // of named values; not nil if there are any exceptions
 	starred    []starred                 // the other exceptions
-	restQuota  quota                     // the slowest of all, if there are starred ones; see tokens.go
+	plans      map[argument.Value]*plan  // nil if there are none
+	varies     bool                      // there are exceptions or plans
+	mixed      bool                      // there are starred exceptions or plans
+	restQuota  quota                     // of the rest, whose tokens fill as slowly as those of any value in it
 	values     *values
 
 	record *engine.Record
@@ -70,6 +73,8 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 			c.exceptions[v.Clone()] = &q
 		}
 	}
+	c.setPlans()
+	c.varies = c.exceptions != nil || c.plans != nil
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
@@ -92,15 +97,15 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	}
 }
 
-// quotaOf returns the limit of a value.
-func (c *controller) quotaOf(v argument.Value) *quota {
+// quotaOf returns the limit of a value with a plan, which may be nil.
+func (c *controller) quotaOf(v argument.Value, p *plan) *quota {
 	if c.exceptions != nil {
 		if q, ok := c.exceptions[v]; ok {
 			return q
 		}
-		if c.starred != nil {
-			return c.starredQuota(v)
-		}
+	}
+	if c.mixed {
+		return c.mixedQuota(v, p)
 	}
 	return &c.quota
 }
@@ -142,7 +147,7 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 	if len(all) > 1 || len(all) == 1 && all[0].Times > 1 {
 		return nil, false
 	}
-	c.watch(all, inv.Now())
+	c.watch(all, inv)
 	if len(all) == 1 {
 		v = &all[0].Value
 	}
@@ -163,6 +168,9 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 		return nil, false
 	}
 	v, sole = inv.ParamValue(c.param)
+	if sole && c.plans != nil {
+		c.watchPlan(inv)
+	}
 	if sole && (v == nil || c.rule.Missing != MissingNone && *v == empty) {
 		c.missed(inv.Now())
 		if v = nil; c.rule.Missing >= MissingShared {
@@ -183,11 +191,11 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:
-		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1), false) == 0 && x.shard.restFollows(x.last())
+		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value, x.plan).cost(1), false) == 0 && x.shard.restFollows(x.last())
 	case c.rule.Behavior == TokenBucket:
 		return x.tokens == nil || x.tokens.Full(now)
 	}
-	return c.usedLocked(x, now, c.quotaOf(x.value)) == 0
+	return c.usedLocked(x, now, c.quotaOf(x.value, x.plan)) == 0
 }
 
 // idle reports whether the rule's values can be dropped.
@@ -204,5 +212,5 @@ func (c *controller) idle(now int64) bool {
 // evicted value leaves its latest turn to the rest, but nothing is left of a table that is dropped.
 func (c *controller) paidLocked(x *cell, now int64) bool {
 	most := max(stat.MaxUnits, x.shard.largest)
-	return x.last().Wait(now, c.quotaOf(x.value).cost(most)) == 0
+	return x.last().Wait(now, c.quotaOf(x.value, x.plan).cost(most)) == 0
 }

@@ -72,11 +72,15 @@ const maxHeat = 1 << 20
 
 // takeCost is like take, but for a rule with a unit. The call reserves the units, to settle them.
 func (c *controller) takeCost(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
-	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	p := c.planOf(inv)
+	now, q, hash := inv.Now(), c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
 	x.heat.add(now, min(n, maxHeat))
 	held, wait, ok := c.takeCostLocked(inv, x, n, q)
 	if !ok {

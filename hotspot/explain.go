@@ -66,7 +66,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	if c.member != nil {
 		return c.explainShared(inv, v, n, j)
 	}
-	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	now, q, hash := inv.Now(), c.quotaOf(v, c.planOf(inv)), v.Hash()
 	s := c.values.shard(hash)
 	s.lock()
 	defer s.mu.Unlock()

@@ -152,6 +152,7 @@ type starred struct {
 // star adds an exception with stars. The one with the fewest stars comes first, and of those with as
 // many, the one that names the first part in which they differ.
 func (c *controller) star(x Exception, q *quota) {
+	c.mixed = true
 	v, stars := x.key()
 	named := 1<<len(x.Values) - 1 - stars
 	i, ok := slices.BinarySearchFunc(c.starred, named, func(s starred, named uint) int {
@@ -160,16 +161,13 @@ func (c *controller) star(x Exception, q *quota) {
 	if !ok {
 		c.starred = slices.Insert(c.starred, i, starred{named, make(map[string]*quota)})
 	}
-	q.stars = v.Key()
+	q.class = v.Key()
 	c.starred[i].quotas[string(argument.Tuple(nil).WithParts(v, named))] = q
 	c.restQuota.unit = c.restQuota.unit.Later(q.unit)
 }
 
-// starredQuota returns the limit of the exception whose stars match a key, or the rule's.
+// starredQuota returns the limit of the exception whose stars match a key, or nil.
 func (c *controller) starredQuota(v argument.Value) *quota {
-	if v.IsNone() {
-		return &c.restQuota
-	}
 	var space [4 * (argument.MaxText + 10)]byte // enough for a key of MaxKeys parts
 	for i := range c.starred {
 		s := &c.starred[i]
@@ -177,7 +175,7 @@ func (c *controller) starredQuota(v argument.Value) *quota {
 			return q
 		}
 	}
-	return &c.quota
+	return nil
 }
 
 // known returns the key of a cell that has these parts.

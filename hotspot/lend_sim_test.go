@@ -47,7 +47,7 @@ func (w *world) giveBack(no int) string {
 }
 
 func (w *world) ask(rule int, now, n int64, v argument.Value) string {
-	return fmt.Sprint(w.rules[rule].ask(now, v, n, false) == nil)
+	return fmt.Sprint(w.rules[rule].ask(now, v, n, false, nil) == nil)
 }
 
 // look returns the state of the values.

@@ -11,10 +11,13 @@ import (
 // firstCalls is the number of calls after which a rule is logged if none of them had a value.
 const firstCalls = 100
 
-// watch counts a call without values.
-func (c *controller) watch(all []engine.Occurrence, now int64) {
+// watch counts a call without values, or with an unknown plan.
+func (c *controller) watch(all []engine.Occurrence, inv *engine.Invocation) {
+	if c.plans != nil {
+		c.watchPlan(inv)
+	}
 	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value.IsEmpty() {
-		c.missed(now)
+		c.missed(inv.Now())
 	}
 }
 

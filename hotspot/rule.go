@@ -2,6 +2,7 @@ package hotspot
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"time"
 
@@ -96,6 +97,11 @@ type Rule struct {
 	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit, metric QPS, and behavior
 	// Reject or TokenBucket.
 	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
+	// Plans are thresholds by the plan that the latest call of a value named (api.Plan), as in
+	// {free: 10, pro: 100}. Units that the value has used stay used when its plan changes. Exceptions
+	// go before plans; a plan that isn't listed means Threshold. At most 10,000, with names of 1 to 64
+	// bytes.
+	Plans map[string]float64 `yaml:"plans,omitempty"`
 	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
 	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -138,6 +144,7 @@ const (
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
 	MaxKeys       = 4
+	MaxPlans      = 10_000
 	MaxMaxValues  = 1_000_000
 	MaxExceptions = 10_000
 	MaxBurst      = family.MaxBurst
@@ -160,7 +167,7 @@ func (r Rule) Normalized() (Rule, error) {
 		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
-	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions()); err != nil {
+	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions(), r.checkPlans()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
@@ -168,6 +175,9 @@ func (r Rule) Normalized() (Rule, error) {
 	}
 	if len(r.Keys) == 0 {
 		r.Keys = nil
+	}
+	if r.Plans = maps.Clone(r.Plans); len(r.Plans) == 0 {
+		r.Plans = nil
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -335,7 +345,8 @@ type quota struct {
 	unit    meter.Moment // of a token bucket: the time to refill one unit; zero if none is refilled
 	named   bool         // an exception names the value, which has a cell outside the ring
 	private bool         // the rule has always named the value: none of its units are in the rest
-	stars   string       // the exception, if stars in it match the value
+	class   string       // of values with the same exception with stars, or the same plan
+	plan    *plan        // whose limit this is, or nil
 }
 
 func (r Rule) quota(threshold float64) quota {

@@ -80,14 +80,14 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 	if n == 0 || i >= len(all) {
 		return nil, 0
 	}
-	return c.leaseOf(inv.Now(), all[i].Value, i), c.unitsOf(all[i], n)
+	return c.leaseOf(inv.Now(), all[i].Value, i, c.planOf(inv)), c.unitsOf(all[i], n)
 }
 
 // leaseOf returns the lease for the i-th value of a call. Several values of a call may be in the
 // rest of a shard: each has its own lease there, since the units that a call holds are identified by
 // their lease.
-func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
-	q, hash := c.quotaOf(v), v.Hash()
+func (c *controller) leaseOf(now int64, v argument.Value, i int, p *plan) *valueLease {
+	q, hash := c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,11 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 	if !x.isRest() {
 		i = 0
 	}
-	if x.lease != nil && x.lease.rule != c {
-		x.lease = nil
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
+	if x.lease != nil && (x.lease.rule != c || x.lease.quota != q && !x.isRest()) {
+		x.lease = nil // a new one for the key sets its threshold
 	}
 	at := &x.lease
 	for *at != nil && ((*at).quota != q || (*at).number != i) {
@@ -123,8 +126,8 @@ func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
 	key := family.SharedKey(m, r.Unit, "hotspot", r.ID, c.refusal.Resource, r.Mode.String())
 	switch {
-	case x.isRest() && q.stars != "":
-		key = m.Key(key, "rest", q.stars)
+	case x.isRest() && q.class != "":
+		key = m.Key(key, "rest", q.class)
 	case x.isRest():
 		key = m.Key(key, "rest")
 	default:
@@ -196,7 +199,7 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
-	q := c.quotaOf(v)
+	q := c.quotaOf(v, c.planOf(inv))
 	if x == nil && !q.named && len(s.ring) >= s.room {
 		x = &s.rest
 	}

@@ -32,7 +32,8 @@ import (
 // So no value ever gets more because it is evicted or returns, or because others do. Values that
 // share the rest may get less.
 type values struct {
-	shards []shard // length is a power of two
+	shards       []shard // length is a power of two
+	unknownPlans shared.Int64
 }
 
 type shard struct {
@@ -77,6 +78,7 @@ type cell struct {
 	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
 	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
 	refunds *meter.Refunds     // of tokens, if the rule has a unit; otherwise nil
+	plan    *plan              // that the latest call named, if its rule lists it; otherwise nil
 	held    int64              // units in flight
 	era     uint64             // of the shard when the cell was created, if units of the rest were in flight
 
