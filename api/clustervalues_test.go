@@ -71,6 +71,29 @@ func TestMembersShareLimitsOfKeys(t *testing.T) {
 	assert.Equal(t, 40.0, limit)
 }
 
+// Each member goes by the plan that its latest call of a value named, and all count in one limit.
+func TestMembersShareLimitsOfPlans(t *testing.T) {
+	rule := users
+	rule.Plans = map[string]float64{"free": 20, "pro": 40}
+	rule.Threshold = 10
+	f := newClusterOf(t, 3, ofUsers(rule))
+	of := func(user, plan string, calls int) (ran int) {
+		for range calls {
+			for _, g := range f.guards {
+				if f.call(g, api.Param("user", user), api.Plan(plan)) {
+					ran++
+				}
+			}
+		}
+		return ran
+	}
+	assert.Equal(t, 10, of("ann", "unknown", 30))
+	assert.Equal(t, 10, of("ann", "free", 30))
+	assert.Equal(t, 20, of("ann", "pro", 30))
+	assert.Equal(t, 0, of("ann", "", 30))
+	assert.Equal(t, 40, of("bob", "pro", 30))
+}
+
 // Each value has its own limit, which the members share, even if the value is an exception; equal
 // values are equal in all members.
 func TestMembersShareLimitsOfValues(t *testing.T) {

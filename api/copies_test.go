@@ -36,7 +36,7 @@ func holding() rules.Set {
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
 		Hotspot: []hotspot.Rule{{
-			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0,
+			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0, Plans: map[string]float64{"pro": 0},
 			Exceptions: []hotspot.Exception{{Values: []argument.Value{argument.Of("ann"), argument.Of("*")}, Threshold: 1e9}},
 		}},
 		Flow:      []flow.Rule{{Resource: "*", Exclude: others, Threshold: 1e9}},
@@ -116,6 +116,7 @@ func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 		set.Authority[0].Origins[0] = "nobody"
 		set.Hotspot[0].Exceptions[0].Values[0] = argument.Of("bob")
 		set.Hotspot[0].Keys[0] = "param tenant"
+		set.Hotspot[0].Plans["pro"] = 1e9
 		set.Breaker[0].Exclude[1] = "nothing"
 	}
 	failing := func(context.Context) error { return errors.New("out of order") }

@@ -161,7 +161,7 @@ func (c *controller) star(x Exception, q *quota) {
 	if !ok {
 		c.starred = slices.Insert(c.starred, i, starred{named, make(map[string]*quota)})
 	}
-	q.class = v.Key()
+	q.stars = v.Key()
 	c.starred[i].quotas[string(argument.Tuple(nil).WithParts(v, named))] = q
 	c.restQuota.unit = c.restQuota.unit.Later(q.unit)
 }

@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -14,18 +15,24 @@ func (r Rule) checkPlans() error {
 	if len(r.Plans) > MaxPlans {
 		return spec.BadField("plans", "has %d items: a rule can have at most %d", len(r.Plans), MaxPlans)
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
-		if name == "" || len(name) > argument.MaxText {
-			return spec.BadField("plans", "names %.80q: use 1 to %d bytes", name, argument.MaxText)
+	for name, threshold := range r.Plans {
+		if r.checkPlan(name, threshold) == nil {
+			continue
 		}
-		if err := r.checkThreshold("plans", r.Plans[name]); err != nil {
-			return err
-		}
-		if err := r.checkSharedLimit(r.Plans[name]); err != nil {
-			return err
+		for _, name := range slices.Sorted(maps.Keys(r.Plans)) { // always the same error
+			if err := r.checkPlan(name, r.Plans[name]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+func (r Rule) checkPlan(name string, threshold float64) error {
+	if name == "" || len(name) > argument.MaxText {
+		return spec.BadField("plans", "names %.80q: use 1 to %d bytes", name, argument.MaxText)
+	}
+	return cmp.Or(r.checkThreshold("plans", threshold), r.checkSharedLimit(threshold))
 }
 
 // plan is a plan that a rule lists, with the limit of its values.
@@ -48,9 +55,11 @@ func (c *controller) setPlans() {
 	}
 	c.mixed = true
 	c.plans = make(map[argument.Value]*plan, len(c.rule.Plans))
+	all := make([]plan, 0, len(c.rule.Plans))
 	for name, threshold := range c.rule.Plans {
-		p := &plan{name: argument.Of(name).Clone(), quota: c.rule.quota(threshold)}
-		p.quota.class, p.quota.plan = "plan "+name, p
+		all = append(all, plan{name: argument.Of(name), quota: c.rule.quota(threshold)})
+		p := &all[len(all)-1]
+		p.quota.plan = p
 		c.plans[p.name] = p
 		c.restQuota.unit = c.restQuota.unit.Later(p.quota.unit)
 	}

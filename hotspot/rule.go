@@ -2,7 +2,6 @@ package hotspot
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"time"
 
@@ -176,7 +175,7 @@ func (r Rule) Normalized() (Rule, error) {
 	if len(r.Keys) == 0 {
 		r.Keys = nil
 	}
-	if r.Plans = maps.Clone(r.Plans); len(r.Plans) == 0 {
+	if len(r.Plans) == 0 {
 		r.Plans = nil
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
@@ -345,7 +344,7 @@ type quota struct {
 	unit    meter.Moment // of a token bucket: the time to refill one unit; zero if none is refilled
 	named   bool         // an exception names the value, which has a cell outside the ring
 	private bool         // the rule has always named the value: none of its units are in the rest
-	class   string       // of values with the same exception with stars, or the same plan
+	stars   string       // the exception, if stars in it match the value
 	plan    *plan        // whose limit this is, or nil
 }
 

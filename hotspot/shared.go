@@ -126,8 +126,10 @@ func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
 	key := family.SharedKey(m, r.Unit, "hotspot", r.ID, c.refusal.Resource, r.Mode.String())
 	switch {
-	case x.isRest() && q.class != "":
-		key = m.Key(key, "rest", q.class)
+	case x.isRest() && q.stars != "":
+		key = m.Key(key, "rest", q.stars)
+	case x.isRest() && q.plan != nil:
+		key = m.Key(key, "rest", "plan", q.plan.name.Key())
 	case x.isRest():
 		key = m.Key(key, "rest")
 	default:

@@ -64,7 +64,7 @@ func TestSimValues(t *testing.T) {
 							}
 							if flying || gives {
 								_ = c.ask(now, argument.Of(v), 1, false, nil) // some work
-								taken[v] -= n                            // before any caller can see it
+								taken[v] -= n                                 // before any caller can see it
 								held.Holder.GiveBack(&held, 0)
 							}
 						}

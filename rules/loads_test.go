@@ -38,7 +38,7 @@ var bases = Set{
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
 		{ID: "h", Resource: "a", Param: "p", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}},
 		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
-		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*")},
+		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},
 	Flow: []flow.Rule{
 		{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
@@ -94,6 +94,10 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[cluster.Rule](): {
 		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},
 		cluster.Rule{OnFailure: cluster.Open}, cluster.Rule{Scope: 9}, cluster.Rule{Scope: cluster.Global, Timeout: math.MaxInt64},
+	},
+	reflect.TypeFor[map[string]float64](): {
+		map[string]float64(nil), map[string]float64{}, map[string]float64{"free": 1, "pro": 2.5, "12": 1e15, "~": 0, "a\nb": 5e-324, "<<": 1}, map[string]float64{"": 1}, map[string]float64{"\xff": 1},
+		map[string]float64{"a": -1}, map[string]float64{"a": math.NaN()}, map[string]float64{strings.Repeat("x", 65): 1},
 	},
 	reflect.TypeFor[hotspot.Index](): {hotspot.Index{}, hotspot.At(0), hotspot.At(-1), hotspot.At(1000), hotspot.At(math.MaxInt)},
 	reflect.TypeFor[[]hotspot.Exception](): {

@@ -52,14 +52,18 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	case *[]string:
 		return readStrings(n, v)
 	case *map[string]int:
-		return readNumbers(n, v)
+		return readNumbers(n, v, "whole numbers", "{gold: 4}", func(n *yaml.Node) (int, string) {
+			if i, ok := wholeNumber(n); ok {
+				return i, ""
+			}
+			return 0, "must be a whole number, not " + describe(n)
+		})
+	case *map[string]float64:
+		return readNumbers(n, v, "numbers", "{free: 10, pro: 100}", readNumber)
 	case *float64:
-		f, err := strconv.ParseFloat(n.Value, 64)
-		if !isNumber(n) || err != nil {
-			return "must be a number like 100 or 0.5, not " + describe(n)
-		}
-		if f == 0 && !isZero(n.Value) {
-			return vanishes(n)
+		f, problem := readNumber(n)
+		if problem != "" {
+			return problem
 		}
 		*v = f
 	default:
@@ -110,12 +114,23 @@ func readStrings(n *yaml.Node, dst *[]string) (problem string) {
 	return ""
 }
 
-// readNumbers reads a mapping of whole numbers.
-func readNumbers(n *yaml.Node, dst *map[string]int) (problem string) {
-	if n.Kind != yaml.MappingNode {
-		return "must be a mapping of whole numbers, as in {gold: 4}, not " + describe(n)
+func readNumber(n *yaml.Node) (f float64, problem string) {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if !isNumber(n) || err != nil {
+		return 0, "must be a number like 100 or 0.5, not " + describe(n)
 	}
-	numbers := make(map[string]int)
+	if f == 0 && !isZero(n.Value) {
+		return 0, vanishes(n)
+	}
+	return f, ""
+}
+
+// readNumbers reads a mapping of numbers, each with read.
+func readNumbers[N int | float64](n *yaml.Node, dst *map[string]N, kind, example string, read func(*yaml.Node) (N, string)) (problem string) {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Sprintf("must be a mapping of %s, as in %s, not %s", kind, example, describe(n))
+	}
+	numbers := make(map[string]N)
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || isNull(key) {
@@ -124,9 +139,9 @@ func readNumbers(n *yaml.Node, dst *map[string]int) (problem string) {
 		if _, twice := numbers[key.Value]; twice {
 			return fmt.Sprintf("%q is set twice", clip(key.Value))
 		}
-		number, ok := wholeNumber(value)
-		if !ok {
-			return fmt.Sprintf("%q must be a whole number, not %s", clip(key.Value), describe(value))
+		number, problem := read(value)
+		if problem != "" {
+			return fmt.Sprintf("%q %s", clip(key.Value), problem)
 		}
 		numbers[key.Value] = number
 	}
@@ -219,19 +234,9 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 		}
 		return textNode(v), nil
 	case map[string]int:
-		numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			name, err := writeValue(reflect.ValueOf(key))
-			if err != nil {
-				return nil, err
-			}
-			number, err := writeValue(reflect.ValueOf(v[key]))
-			if err != nil {
-				return nil, err
-			}
-			numbers.Content = append(numbers.Content, name, number)
-		}
-		return numbers, nil
+		return writeNumbers(v)
+	case map[string]float64:
+		return writeNumbers(v)
 	default:
 		if src.Kind() == reflect.Slice {
 			return writeList(src)
@@ -239,6 +244,22 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
 	}
+}
+
+func writeNumbers[N int | float64](v map[string]N) (*yaml.Node, error) {
+	numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		name, err := writeValue(reflect.ValueOf(key))
+		if err != nil {
+			return nil, err
+		}
+		number, err := writeValue(reflect.ValueOf(v[key]))
+		if err != nil {
+			return nil, err
+		}
+		numbers.Content = append(numbers.Content, name, number)
+	}
+	return numbers, nil
 }
 
 func writeList(src reflect.Value) (*yaml.Node, error) {

@@ -65,6 +65,29 @@ func keyed(s *Stage) error {
 	return nil
 }
 
+// planned checks that a user has one request, three under the plan pro, and that used ones stay used
+// when the plan changes.
+func planned(s *Stage) error {
+	for i, x := range []struct {
+		user, plan string
+		refused    bool
+	}{
+		{"ann", "", false}, {"ann", "", true}, {"ann", "pro", false}, {"ann", "pro", false}, {"ann", "pro", true}, {"ann", "unknown", true},
+		{"bob", "unknown", false}, {"bob", "unknown", true},
+	} {
+		resp, body, err := s.get("/ok", "X-User", x.user, "X-Plan", x.plan)
+		if x.refused {
+			err = refused(resp, body, err, http.StatusTooManyRequests, true)
+		} else {
+			err = says(resp, err, http.StatusOK)
+		}
+		if err != nil {
+			return fmt.Errorf("request %d, %+v: %w", i, x, err)
+		}
+	}
+	return nil
+}
+
 // refused checks the response of a refusal.
 func refused(resp *http.Response, body string, err error, status int, retry bool) error {
 	if err := says(resp, err, status); err != nil {

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
 )
@@ -39,12 +41,20 @@ func (l *linter) hotspots() {
 				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v admits nothing: only whole units count", x.Threshold, excepted(x))
 			}
 		}
+		for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+			if limit := r.Plans[name]; counts && limit > 0 && limit < 1 {
+				l.add("PN009", Warning, family, i, "plans", "the threshold of %v for %s admits nothing: only whole units count", limit, shown.Label(name))
+			}
+		}
 		l.waits(family, i, r.Threshold > 0 && r.Behavior == hotspot.Throttle, r.MaxWait, distance(r.Interval, r.Threshold))
 		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and a call that is slightly early is refused; add burst", distance(r.Interval, r.Threshold))
 		}
 		if r.Match == spec.MatchExact && r.Resource != spec.AnyResource && slices.Contains(r.Keys, "resource") {
 			l.add("PN030", Notice, family, i, "keys", "the rule is for one resource, so the part resource of its keys is always %q: remove it, or set match for a rule of several resources", r.Resource)
+		}
+		if n := l.unknownPlans(r); n > 0 {
+			l.add("PN031", Warning, family, i, "plans", "%d calls named a plan that isn't listed, and had the rule's threshold of %v: list the plan, or correct its name", n, r.Threshold)
 		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
@@ -64,6 +74,19 @@ func excepted(x hotspot.Exception) any {
 		return x.Value
 	}
 	return x.Values
+}
+
+// unknownPlans returns the number of calls with a plan that the rule doesn't list.
+func (l *linter) unknownPlans(of hotspot.Rule) (n int64) {
+	if l.opts.Seen == nil {
+		return 0
+	}
+	for _, r := range l.opts.Seen.Rules {
+		if f, ok := r.Details.(hotspot.Stats); ok && r.ID == of.ID {
+			n += f.UnknownPlans
+		}
+	}
+	return n
 }
 
 // withoutValue returns a function that reports whether stats belong to a rule that could have applied

@@ -65,6 +65,13 @@ var familyRows = []row{
 		test:        "go test -run ^TestKeysThatFindNoRoomGetNoMore$ ./hotspot",
 	},
 	{
+		invariant:   "A value's tokens fill at the rate of its latest plan.",
+		declaration: "hotspot.cell.planLocked",
+		old:         `x.fillAsLocked(x.shard.rule.quotaOf(x.value, p), now)`,
+		new:         `_ = now`,
+		test:        "go test -run ^TestPlansAreExceptionsByPlan$ ./hotspot",
+	},
+	{
 		invariant:   "The exception with the fewest stars decides.",
 		declaration: "hotspot.controller.star",
 		old:         `bits.OnesCount(named)-bits.OnesCount(s.named)`,

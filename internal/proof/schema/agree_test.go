@@ -117,6 +117,9 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		values = []any{"a", 1, 1.5, true, "", strings.Repeat("x", 64), strings.Repeat("x", 65)}
 	case *[]argument.Value:
 		values = []any{[]any{"a", 1}, []any{"*", "b"}, []any{"a", "b", true}, []any{"a"}, []any{"*", "*"}, []any{"", "a"}, []any{strings.Repeat("x", 65), 1}, []any{nil, 1}, []any{"a", 1, 2, 3, 4}, "a"}
+	case *map[string]float64:
+		one := func(name string, v any) map[string]any { return map[string]any{name: v} }
+		values = []any{one("a", 1), one("a", 0.5), map[string]any{"a": 1, "b": 0}, one("", 1), one(strings.Repeat("x", 64), 1), one(strings.Repeat("x", 65), 1), one("a", -1), one("a", 1e15), one("a", 1.1e15), one("a", "1"), []any{1}}
 	case *isolation.Share:
 		with := func(key string, v any) map[string]any { return map[string]any{"by": "param tenant", key: v} }
 		values = []any{

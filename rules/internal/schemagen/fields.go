@@ -67,6 +67,14 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		return append(described, member{"type", "object"}, member{"maxProperties", isolation.MaxWeights},
 			member{"propertyNames", object{{"minLength", 1}, {"maxLength", pattern.MaxName}}},
 			member{"additionalProperties", object{{"type", "integer"}, {"minimum", s.least}, {"maximum", s.most}}}), nil
+	case *map[string]float64:
+		s, ok := rangeOf(within, key)
+		if !ok {
+			return nil, fmt.Errorf("has no range: add one to spans")
+		}
+		return append(described, member{"type", "object"}, member{"maxProperties", hotspot.MaxPlans},
+			member{"propertyNames", object{{"minLength", 1}, {"maxLength", argument.MaxText}}},
+			member{"additionalProperties", append(object{{"type", "number"}}, s.describe()...)}), nil
 	case *int, *float64:
 		kind := "number"
 		if _, whole := x.(*int); whole {

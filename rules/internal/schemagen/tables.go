@@ -42,6 +42,7 @@ var spans = map[string]span{
 	"hotspot.burst":                {0, flow.MaxCostBurst},
 	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
 	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
+	"hotspot.plans":                {0, hotspot.MaxThreshold},
 
 	"system.threshold": {0, system.MaxThreshold},
 	"system.buckets":   {0, stat.MaxBuckets},
