@@ -19,7 +19,7 @@ import (
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
-		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
+		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, map[string]float64{"pro": 9}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
 }
 
 // known bug 72
