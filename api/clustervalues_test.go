@@ -11,6 +11,7 @@ import (
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
 	"github.com/penstock-go/penstock/internal/proof/race"
 )
@@ -30,6 +31,67 @@ func (f *testCluster) of(g *api.Guard, user any, calls int) (ran int) {
 		}
 	}
 	return ran
+}
+
+// A key has one limit in all members, and no other key has the same, however its parts are divided.
+func TestMembersShareLimitsOfKeys(t *testing.T) {
+	rule := users
+	rule.Param, rule.Keys = "", []string{"param user", "origin"}
+	rule.Exceptions = []hotspot.Exception{{Values: []argument.Value{hotspot.ValueOf("ann"), hotspot.ValueOf("*")}, Threshold: 40}}
+	f := newClusterOf(t, 3, ofUsers(rule))
+	type key struct {
+		user   any
+		origin string
+	}
+	want, ran := map[key]int{}, map[key]int{}
+	for _, user := range []any{"ann", "bob", "", "a, b", "a", `a", "b`, 7, "7"} {
+		for _, origin := range []string{"app", "b, c", "c", `b", "c`} {
+			want[key{user, origin}] = 20
+			if user == "ann" {
+				want[key{user, origin}] = 40
+			}
+		}
+	}
+	for range 50 {
+		for k := range want {
+			for _, g := range f.guards {
+				e, err := g.Entry(api.WithOrigin(t.Context(), k.origin), "orders", api.Param("user", k.user))
+				if e.Exit(); err == nil {
+					ran[k]++
+				}
+			}
+		}
+	}
+	assert.Equal(t, want, ran)
+	_, err := f.guards[0].Entry(api.WithOrigin(t.Context(), "app"), "orders", api.Param("user", "ann"))
+	var block *api.BlockError
+	require.ErrorAs(t, err, &block)
+	assert.Equal(t, `"ann", "app"`, block.Value.String())
+	limit, _ := block.Limit()
+	assert.Equal(t, 40.0, limit)
+}
+
+// Each member goes by the plan that its latest call of a value named, and all count in one limit.
+func TestMembersShareLimitsOfPlans(t *testing.T) {
+	rule := users
+	rule.Plans = map[string]float64{"free": 20, "pro": 40}
+	rule.Threshold = 10
+	f := newClusterOf(t, 3, ofUsers(rule))
+	of := func(user, plan string, calls int) (ran int) {
+		for range calls {
+			for _, g := range f.guards {
+				if f.call(g, api.Param("user", user), api.Plan(plan)) {
+					ran++
+				}
+			}
+		}
+		return ran
+	}
+	assert.Equal(t, 10, of("ann", "unknown", 30))
+	assert.Equal(t, 10, of("ann", "free", 30))
+	assert.Equal(t, 20, of("ann", "pro", 30))
+	assert.Equal(t, 0, of("ann", "", 30))
+	assert.Equal(t, 40, of("bob", "pro", 30))
 }
 
 // Each value has its own limit, which the members share, even if the value is an exception; equal

@@ -37,7 +37,8 @@ func holding() rules.Set {
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
 		Hotspot: []hotspot.Rule{{
-			Resource: "*", Exclude: others, Param: "user", Threshold: 0, Exceptions: []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 1e9}},
+			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0, Plans: map[string]float64{"pro": 0},
+			Exceptions: []hotspot.Exception{{Values: []argument.Value{argument.Of("ann"), argument.Of("*")}, Threshold: 1e9}},
 		}},
 		Flow: []flow.Rule{
 			{Resource: "stock*", Match: spec.MatchPrefix, Exclude: others, Threshold: 1e9, Behavior: flow.Throttle, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}},
@@ -117,7 +118,9 @@ func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 	require.NoError(t, g.LoadRules(in))
 	spoil := func(set rules.Set) {
 		set.Authority[0].Origins[0] = "nobody"
-		set.Hotspot[0].Exceptions[0].Value = argument.Of("bob")
+		set.Hotspot[0].Exceptions[0].Values[0] = argument.Of("bob")
+		set.Hotspot[0].Keys[0] = "param tenant"
+		set.Hotspot[0].Plans["pro"] = 1e9
 		set.Breaker[0].Exclude[1] = "nothing"
 	}
 	failing := func(context.Context) error { return errors.New("out of order") }

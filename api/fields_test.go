@@ -135,8 +135,10 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 			fields: map[string]field[hotspot.Rule]{
 				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.At(0), "" }},
-				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param = hotspot.Index{}, "tenant" }},
+				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
+				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
+				"keys":      {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
+				"plans":     {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
 				"missing":   {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
 				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
 				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},

@@ -73,6 +73,11 @@ func Args(args ...any) Option { return engine.Args(args...) }
 // booleans and numbers don't allocate.
 func Param[T any](name string, value T) Option { return engine.Param(name, value) }
 
+// Plan names the plan of the call's user or tenant, such as "free" or "pro", for hotspot rules with
+// Plans: it sets the limits of the call's values, until a later call of a value names another plan
+// or none. It should come from an authenticated source. "" names none.
+func Plan(name string) Option { return engine.Plan(name) }
+
 // Endpoint sets the server of the resource that the call goes to, such as an address, for outlier
 // rules, which watch each endpoint. "" means none. Outlier rules ignore calls without an endpoint,
 // and those whose endpoint has more than 512 bytes.

@@ -67,7 +67,7 @@ type BlockError struct {
 	Resource string         // resource of the call
 	Rule     string         // the rule's ID; for KindCustom, the reason passed to Refuse
 	Origin   string         // for a flow rule, its origin as declared; otherwise ""
-	Value    argument.Value // for a hotspot rule, the rejected value; otherwise none
+	Value    argument.Value // for a hotspot rule, the rejected value, or a key with Parts; otherwise none
 	Shed     string         // level of the call, if it was shed to leave room for higher levels; otherwise ""
 
 	// Status is the HTTP status chosen by the rule, or by a custom slot (see RefuseWith of

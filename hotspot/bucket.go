@@ -127,9 +127,9 @@ func (c *controller) takeFilledLocked(inv *engine.Invocation, x *cell, now, n in
 // takeFromRestLocked takes n units for a value that has no cell. The time of its first call is
 // unknown, so the rest is not refilled at once: units taken there stay within the threshold in every
 // real interval, so the value's own bucket would not have refused them.
-func (s *shard) takeFromRestLocked(now, n int64, rule *controller) (engine.Reservation, bool) {
+func (s *shard) takeFromRestLocked(now, n int64, q *quota, rule *controller) (engine.Reservation, bool) {
 	w := s.restWindow(now, rule.rule.Interval)
-	receipt, ok := w.TryAdd(0, now, n, rule.quota.units)
+	receipt, ok := w.TryAdd(0, now, n, q.units)
 	if !ok {
 		return engine.Reservation{}, false
 	}

@@ -32,8 +32,8 @@ func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
 		}
 		all := c.occurrences(inv)
 		for _, o := range all {
-			if block := c.ask(inv.Now(), o.Value, c.unitsOf(o, n), inv.Prioritized()); block != nil {
-				c.watch(all, inv.Now()) // a leased rule takes nothing here
+			if block := c.ask(inv.Now(), o.Value, c.unitsOf(o, n), inv.Prioritized(), c.planOf(inv)); block != nil {
+				c.watch(all, inv) // a leased rule takes nothing here
 				return engine.Verdict{Block: block}
 			}
 		}
@@ -45,8 +45,8 @@ func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
 // is none, the longest wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.sharing {
-		if !c.record.Found.Load() {
-			c.watch(c.occurrences(inv), inv.Now())
+		if !c.record.Found.Load() || c.plans != nil {
+			c.watch(c.occurrences(inv), inv)
 		}
 	}
 	if c := rs.plain; c != nil {
@@ -68,7 +68,7 @@ func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 			continue
 		}
 		all := c.occurrences(inv)
-		c.watch(all, inv.Now())
+		c.watch(all, inv)
 		for _, o := range all {
 			wait, block := c.take(inv, o.Value, c.unitsOf(o, n))
 			if block != nil {
@@ -89,7 +89,7 @@ func (rs *checker) Shadow(inv *engine.Invocation) { shadow(rs.Shadows, inv) }
 func shadow(rules []*controller, inv *engine.Invocation) {
 	for _, c := range rules {
 		if c.member != nil {
-			c.watch(c.occurrences(inv), inv.Now())
+			c.watch(c.occurrences(inv), inv)
 			family.Rehearse(inv, c.record, c.rule.Unit, c.SharedLimit)
 			continue
 		}
@@ -99,7 +99,7 @@ func shadow(rules []*controller, inv *engine.Invocation) {
 		}
 		before := inv.Reservations()
 		all := c.occurrences(inv)
-		c.watch(all, inv.Now())
+		c.watch(all, inv)
 		for _, o := range all {
 			if _, block := c.take(inv, o.Value, c.unitsOf(o, n)); block != nil {
 				inv.GiveBackFrom(before)
@@ -115,22 +115,25 @@ func (rs *checker) Direct() bool { return rs.plain != nil }
 
 // ask returns nil if n units of a value would pass as of now, prioritized or not, otherwise the
 // refusal.
-func (c *controller) ask(now int64, v argument.Value, n int64, first bool) *core.BlockError {
-	q, hash := c.quotaOf(v), v.Hash()
+func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *plan) *core.BlockError {
+	q, hash := c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
 	s.settle(x)
+	if x != nil && c.plans != nil {
+		x.planLocked(p, now)
+	}
 	if c.fitsLocked(s, x, &v, now, n, q, first) {
 		return nil
 	}
 	if x == nil {
 		c.found(&v)
 		x = &s.rest
-		if q != &c.quota { // a value that the rule names should be visible
-			x = s.add(v, hash, now, q)
-			x.named = true
+		if q != &c.quota { // a value that an exception matches should be visible
+			x = s.obtainLocked(v, hash, now, q, c)
+			x.planLocked(p, now)
 		}
 	}
 	x.refused++
@@ -174,7 +177,11 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	}
 	hash := v.Hash()
 	s := c.values.shard(hash)
-	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v {
+	var p *plan
+	if c.plans != nil {
+		p = c.planOf(inv)
+	}
+	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v && h.plan == p {
 		if decided, block := h.take(inv, lane, now, n); decided {
 			return block
 		}
@@ -186,14 +193,15 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	x, q := s.cells.find(v, hash), &c.quota
 	if x == nil {
 		s.mu.Unlock()
-		held, block := c.grant(now, *v, n)
+		held, block := c.grant(now, *v, n, p)
 		if block == nil {
 			inv.Reserve(held)
 		}
 		return block
 	}
-	if c.exceptions != nil {
-		q = c.quotaOf(*v)
+	if c.varies {
+		q = c.quotaOf(*v, p)
+		x.planLocked(p, now)
 	}
 	if waited || lending.Always || s.hot.Load() != nil {
 		return c.takeContendedLocked(inv, lane, now, n, x, q, waited)
@@ -251,7 +259,7 @@ func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wa
 	case c.rule.Behavior == Throttle:
 		return c.takeTurn(inv, v, n)
 	}
-	held, block := c.grant(inv.Now(), v, n)
+	held, block := c.grant(inv.Now(), v, n, c.planOf(inv))
 	if block == nil {
 		inv.Reserve(held)
 	}
@@ -260,12 +268,15 @@ func (c *controller) take(inv *engine.Invocation, v argument.Value, n int64) (wa
 
 // grant checks whether n units of a value fit and takes them in one step, under the lock of the
 // value's shard.
-func (c *controller) grant(now int64, v argument.Value, n int64) (held engine.Reservation, block *core.BlockError) {
-	q, hash := c.quotaOf(v), v.Hash()
+func (c *controller) grant(now int64, v argument.Value, n int64, p *plan) (held engine.Reservation, block *core.BlockError) {
+	q, hash := c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
 	return c.decideLocked(x, now, n, q)
 }
 
@@ -283,11 +294,15 @@ func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.
 
 // takeTurn takes a turn in the queue of a value, under the lock of its shard.
 func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
-	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	p := c.planOf(inv)
+	now, q, hash := inv.Now(), c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
 	x.heat.add(now, n)
 	if !q.none {
 		if wait, ok := inv.TakeTurn(x.turnsLocked(), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
@@ -319,7 +334,7 @@ func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engin
 		w.add(n)
 		return engine.Reservation{Holder: w, Units: n, Token: w.head}, true
 	case x.isRest(): // the rest is limited by its window
-		return x.shard.takeFromRestLocked(now, n, c)
+		return x.shard.takeFromRestLocked(now, n, q, c)
 	}
 	x.useLocked(x.bucket.at(now, int64(c.rule.Interval), q), n)
 	return engine.Reservation{Holder: (*bucketUnits)(x), Units: n, Token: x.bucket.filled}, true

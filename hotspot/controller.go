@@ -22,8 +22,18 @@ type controller struct {
 	strict  bool // each value has a window
 	refills bool // each value has a bucket that is refilled, as in Sentinel
 
+	// Where the values come from: an attachment, or else keys, or else an argument.
+	param string
+	key   *engine.Key // with several parts, or one that is neither an attachment nor an argument
+	index int
+
 	quota      quota
-	exceptions map[argument.Value]*quota
+	exceptions map[argument.Value]*quota // of named values; not nil if there are any exceptions
+	starred    []starred                 // the other exceptions
+	plans      map[argument.Value]*plan  // nil if there are none
+	varies     bool                      // there are exceptions or plans
+	mixed      bool                      // there are starred exceptions or plans
+	restQuota  quota                     // of the rest, whose tokens fill as slowly as those of any value in it
 	values     *values
 
 	record *engine.Record
@@ -34,6 +44,13 @@ type controller struct {
 func newController(t *table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
 	c.strict, c.refills = r.counts()
+	c.restQuota = c.quota
+	switch parts := r.parts(); {
+	case len(parts) > 1 || parts[0].Of >= engine.PartOrigin:
+		c.key = &engine.Key{Parts: parts, Fill: r.Missing != MissingNone, Known: c.known}
+	default:
+		c.param, c.index = parts[0].Param, parts[0].Arg
+	}
 	if r.leases() {
 		c.member = t.Member
 	}
@@ -46,10 +63,18 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		c.exceptions = make(map[argument.Value]*quota, len(named))
 		for _, x := range named {
 			q := r.quota(x.Threshold)
-			q.private = !goesOn || old.exceptions[x.Value] != nil && old.exceptions[x.Value].private
-			c.exceptions[x.Value.Clone()] = &q
+			v, stars := x.key()
+			if stars != 0 {
+				c.star(x, &q)
+				continue
+			}
+			q.named = true
+			q.private = !goesOn || old.exceptions[v] != nil && old.exceptions[v].private
+			c.exceptions[v.Clone()] = &q
 		}
 	}
+	c.setPlans()
+	c.varies = c.exceptions != nil || c.plans != nil
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
@@ -72,12 +97,15 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	}
 }
 
-// quotaOf returns the limit of a value.
-func (c *controller) quotaOf(v argument.Value) *quota {
+// quotaOf returns the limit of a value with a plan, which may be nil.
+func (c *controller) quotaOf(v argument.Value, p *plan) *quota {
 	if c.exceptions != nil {
 		if q, ok := c.exceptions[v]; ok {
 			return q
 		}
+	}
+	if c.mixed {
+		return c.mixedQuota(v, p)
 	}
 	return &c.quota
 }
@@ -90,18 +118,40 @@ var nothing = []engine.Occurrence{{Value: empty, Times: 1}}
 
 // occurrences returns the values of a call that the rule limits; the caller must not change them.
 func (c *controller) occurrences(inv *engine.Invocation) (all []engine.Occurrence) {
-	if c.rule.Index.given {
-		all = inv.ArgValues(c.rule.Index.at)
-	} else {
-		all = inv.ParamValues(c.rule.Param)
+	switch {
+	case c.key != nil:
+		all = inv.KeyValues(c.key)
+		if c.rule.Missing == MissingRefuse && slices.ContainsFunc(all, isEmpty) {
+			return nothing
+		}
+	case c.param == "":
+		all = inv.ArgValues(c.index)
+	default:
+		all = inv.ParamValues(c.param)
 	}
 	switch {
 	case c.rule.Missing == MissingUnlimited:
-		all = slices.DeleteFunc(all, func(o engine.Occurrence) bool { return o.Value == empty })
+		all = slices.DeleteFunc(all, isEmpty)
 	case len(all) == 0 && c.rule.Missing != MissingNone:
 		all = nothing
 	}
 	return all
+}
+
+// isEmpty reports whether a call doesn't have the value, or a part of it.
+func isEmpty(o engine.Occurrence) bool { return o.Value.IsEmpty() }
+
+// soleKey is sole for the keys of the rule.
+func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bool) {
+	all := c.occurrences(inv)
+	if len(all) > 1 || len(all) == 1 && all[0].Times > 1 {
+		return nil, false
+	}
+	c.watch(all, inv)
+	if len(all) == 1 {
+		v = &all[0].Value
+	}
+	return v, true
 }
 
 // plain reports whether the rule is enforced and has a bucket for each value.
@@ -111,10 +161,16 @@ func (c *controller) plain() bool {
 
 // sole returns the value of a call that has at most one, or nil if it has none.
 func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool) {
-	if c.rule.Index.given {
+	if c.param == "" {
+		if c.key != nil {
+			return c.soleKey(inv)
+		}
 		return nil, false
 	}
-	v, sole = inv.ParamValue(c.rule.Param)
+	v, sole = inv.ParamValue(c.param)
+	if sole && c.plans != nil {
+		c.watchPlan(inv)
+	}
 	if sole && (v == nil || c.rule.Missing != MissingNone && *v == empty) {
 		c.missed(inv.Now())
 		if v = nil; c.rule.Missing >= MissingShared {
@@ -135,11 +191,11 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:
-		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value).cost(1), false) == 0 && x.shard.restFollows(x.last())
+		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value, x.plan).cost(1), false) == 0 && x.shard.restFollows(x.last())
 	case c.rule.Behavior == TokenBucket:
 		return x.tokens == nil || x.tokens.Full(now)
 	}
-	return c.usedLocked(x, now, c.quotaOf(x.value)) == 0
+	return c.usedLocked(x, now, c.quotaOf(x.value, x.plan)) == 0
 }
 
 // idle reports whether the rule's values can be dropped.
@@ -156,5 +212,5 @@ func (c *controller) idle(now int64) bool {
 // evicted value leaves its latest turn to the rest, but nothing is left of a table that is dropped.
 func (c *controller) paidLocked(x *cell, now int64) bool {
 	most := max(stat.MaxUnits, x.shard.largest)
-	return x.last().Wait(now, c.quotaOf(x.value).cost(most)) == 0
+	return x.last().Wait(now, c.quotaOf(x.value, x.plan).cost(most)) == 0
 }

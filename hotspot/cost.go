@@ -72,11 +72,15 @@ const maxHeat = 1 << 20
 
 // takeCost is like take, but for a rule with a unit. The call reserves the units, to settle them.
 func (c *controller) takeCost(inv *engine.Invocation, v argument.Value, n int64) (wait time.Duration, block *core.BlockError) {
-	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	p := c.planOf(inv)
+	now, q, hash := inv.Now(), c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
 	x.heat.add(now, min(n, maxHeat))
 	held, wait, ok := c.takeCostLocked(inv, x, n, q)
 	if !ok {
@@ -131,7 +135,7 @@ type need struct {
 // RetryAfter returns the time until the units would pass, if no other call comes first. It is unknown
 // if they never do.
 func (x need) RetryAfter() (wait time.Duration, known bool) {
-	if x.rule.rule.Behavior != Throttle && x.n > x.rule.quotaOf(x.cell.value).size {
+	if x.rule.rule.Behavior != Throttle && x.n > x.quota.size {
 		return 0, false
 	}
 	return x.retryAfter(x.n)

@@ -1,6 +1,6 @@
 // Package hotspot limits how much traffic each value of an argument gets: each user, each product,
-// each tenant separately. The value is an argument, by its position (api.Args, [At]), or an
-// attachment, by its name (api.Param).
+// each tenant separately. The value is an argument, by its position (api.Args, [At]), an
+// attachment, by its name (api.Param), or a combination of several, the caller and the resource.
 //
 // The rule's metric and behavior decide what happens to a call over the limit of its value:
 //

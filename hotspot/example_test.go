@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/hotspot"
 )
 
@@ -38,4 +39,39 @@ func Example() {
 	// "bob": 2 of 10
 	// "batch": 4 of 10
 	// "": 0 of 10
+}
+
+// Each app of each tenant gets two calls per second; acme's mobile app gets more.
+func ExampleRule_keys() {
+	guard, err := api.New(api.Config{Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))})
+	if err != nil {
+		panic(err)
+	}
+	defer guard.Close()
+	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
+		ID: "per-app", Resource: "*", Keys: []string{"param tenant", "origin", "resource"}, Threshold: 2,
+		Exceptions: []hotspot.Exception{
+			{Values: []argument.Value{hotspot.ValueOf("acme"), hotspot.ValueOf("mobile"), hotspot.ValueOf("*")}, Threshold: 4},
+		},
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	for _, of := range [][3]string{
+		{"acme", "mobile", "GET /orders"}, {"acme", "mobile", "GET /users"}, {"acme", "web", "GET /orders"}, {"globex", "mobile", "GET /orders"},
+	} {
+		passed := 0
+		for range 10 {
+			if e, err := guard.Entry(api.WithOrigin(context.Background(), of[1]), of[2], api.Param("tenant", of[0])); err == nil {
+				passed++
+				e.Exit()
+			}
+		}
+		fmt.Printf("%q: %d of 10\n", of, passed)
+	}
+	// Output:
+	// ["acme" "mobile" "GET /orders"]: 4 of 10
+	// ["acme" "mobile" "GET /users"]: 4 of 10
+	// ["acme" "web" "GET /orders"]: 2 of 10
+	// ["globex" "mobile" "GET /orders"]: 2 of 10
 }

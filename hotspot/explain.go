@@ -2,7 +2,6 @@ package hotspot
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -14,7 +13,7 @@ import (
 // Explain returns the judgement of each rule on the values of the call.
 func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	for _, c := range slices.Concat(rs.Holding, rs.sharing, rs.Shadows) {
-		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.rule.argument()}
+		j := core.Judgement{Rule: c.rule.ID, Outcome: core.NotJudged, Why: "the call has no " + c.missingPart(inv)}
 		n := c.amount(inv)
 		if n == 0 {
 			j.Why = "applies only to calls with a cost in " + c.rule.Unit
@@ -36,12 +35,14 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
-// argument describes, in words, the argument that the values come from.
-func (r Rule) argument() string {
-	if r.Index.given {
-		return fmt.Sprintf("argument %v", r.Index)
+// missingPart describes, in words, the argument that the values come from or, of several, the first
+// that the call doesn't have.
+func (c *controller) missingPart(inv *engine.Invocation) string {
+	parts := c.rule.parts()
+	if c.key == nil {
+		return describe(parts[0])
 	}
-	return fmt.Sprintf("value for %q", r.Param)
+	return describe(parts[max(0, inv.MissingPart(c.key))])
 }
 
 // worse combines the judgements of two values of one call.
@@ -65,7 +66,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	if c.member != nil {
 		return c.explainShared(inv, v, n, j)
 	}
-	now, q, hash := inv.Now(), c.quotaOf(v), v.Hash()
+	now, q, hash := inv.Now(), c.quotaOf(v, c.planOf(inv)), v.Hash()
 	s := c.values.shard(hash)
 	s.lock()
 	defer s.mu.Unlock()
@@ -74,8 +75,8 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	}
 	fresh := s.made(v, hash, now, q)
 	leaves, ok := s.findsRoomLocked(now, c)
-	if q != &c.quota || ok {
-		if leaves != nil && q == &c.quota && c.rule.Behavior == Throttle {
+	if q.named || ok {
+		if leaves != nil && !q.named && c.rule.Behavior == Throttle {
 			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
@@ -85,7 +86,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	}
 	var asked core.Judgement
 	c.explainCellLocked(inv, &fresh, n, q, &asked)
-	m := c.explainRestLocked(inv, s, n, j)
+	m := c.explainRestLocked(inv, s, n, q, j)
 	if asked.Outcome == core.Refused && j.Outcome != core.Refused {
 		*j = asked
 	}
@@ -114,7 +115,7 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 	now, first := inv.Now(), inv.Prioritized()
 	switch {
 	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
-		j.Outcome, j.Why = core.Refused, "the call has no "+c.rule.argument()+"; the rule refuses such calls"
+		j.Outcome, j.Why = core.Refused, "the call has no "+c.missingPart(inv)+"; the rule refuses such calls"
 	case q.none:
 		j.Outcome, j.Why = core.Refused, "the threshold is below one unit, so every call is refused"
 	case c.rule.Behavior == TokenBucket:
@@ -157,20 +158,20 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 }
 
 // explainRestLocked is like explainCellLocked, but for values without a cell.
-func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, j *core.Judgement) core.Measure {
-	m := c.explainCellLocked(inv, &s.rest, n, &c.quota, j)
-	if c.quota.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
+func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, q *quota, j *core.Judgement) core.Measure {
+	m := c.explainCellLocked(inv, &s.rest, n, q, j)
+	if q.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
 		return m
 	}
 	w, now := s.window, inv.Now() // the window limits the rest; see takeFromRestLocked
 	if w == nil {
 		w, _ = stat.NewWindow(stat.Shape{Interval: c.rule.Interval, Buckets: 1})
 	}
-	if j.Outcome != core.Refused && !w.Fits(now, n, c.quota.units) {
-		wait, known := w.RetryAfter(now, n, c.quota.units)
+	if j.Outcome != core.Refused && !w.Fits(now, n, q.units) {
+		wait, known := w.RetryAfter(now, n, q.units)
 		inv.JudgeRefused(j, wait, known)
 	}
-	m = engine.MeasureUnits(m.Of, w.Sum(now), c.quota.units)
-	*m.Remaining = w.Room(now, c.quota.units)
+	m = engine.MeasureUnits(m.Of, w.Sum(now), q.units)
+	*m.Remaining = w.Room(now, q.units)
 	return m
 }

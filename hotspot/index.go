@@ -36,6 +36,22 @@ func (x *index) find(v *argument.Value, hash uint64) *cell {
 	}
 }
 
+// findTuple is find for a value that has yet to be made of its parts.
+func (x *index) findTuple(t argument.Tuple, hash uint64) *cell {
+	mask := len(x.slots) - 1
+	if mask < 0 {
+		return nil
+	}
+	for i := int(hash>>32) & mask; ; i = (i + 1) & mask {
+		switch p := &x.slots[i]; {
+		case p.cell == nil:
+			return nil
+		case p.hash == hash && t.Is(p.cell.value):
+			return p.cell
+		}
+	}
+}
+
 // add adds a cell whose value is not in the table.
 func (x *index) add(c *cell) {
 	if 4*(x.n+1) > 3*len(x.slots) {

@@ -53,6 +53,7 @@ type hotValue struct {
 	cell  *cell
 	rule  *controller
 	quota *quota
+	plan  *plan // of the cell; the value is no longer hot once another call names another
 	hash  uint64
 	value argument.Value
 
@@ -93,7 +94,7 @@ const (
 
 func newHotValue(x *cell, c *controller, q *quota, now int64) *hotValue {
 	lanes := make([]hotLane, lending.Lanes(lending.Procs()))
-	h := &hotValue{cell: x, rule: c, quota: q, hash: x.hash, value: x.value, lanes: lanes, used: now}
+	h := &hotValue{cell: x, rule: c, quota: q, plan: x.plan, hash: x.hash, value: x.value, lanes: lanes, used: now}
 	if h.holder = (*bucketUnits)(x); !q.none && c.windows(x) {
 		h.holder = c.windowOf(x, now)
 	}

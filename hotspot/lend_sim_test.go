@@ -47,7 +47,7 @@ func (w *world) giveBack(no int) string {
 }
 
 func (w *world) ask(rule int, now, n int64, v argument.Value) string {
-	return fmt.Sprint(w.rules[rule].ask(now, v, n, false) == nil)
+	return fmt.Sprint(w.rules[rule].ask(now, v, n, false, nil) == nil)
 }
 
 // look returns the state of the values.
@@ -100,12 +100,13 @@ func TestSimHotValues(t *testing.T) {
 		var named map[argument.Value]*quota
 		if s.Rand.IntN(3) == 0 {
 			q := rule("").quota(float64(s.Rand.IntN(5)))
-			q.private = true
+			q.named, q.private = true, true
 			named = map[argument.Value]*quota{argument.Of(1): &q}
 		}
 		build := func() *world {
 			c, next := simulated(s, first), simulated(s, second)
 			c.exceptions, next.exceptions, next.values = named, named, c.values
+			c.varies, next.varies = named != nil, named != nil
 			c.refusal, next.refusal = refusedBy("first"), refusedBy("second")
 			return &world{rules: []*controller{c}, next: next, held: make(map[int]*engine.Invocation)}
 		}

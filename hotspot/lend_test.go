@@ -33,7 +33,7 @@ func lender(t *testing.T, threshold float64, window Window) (*controller, *shard
 	c.strict, c.refills = r.counts()
 	c.values = newValues(r.MaxValues, c)
 	s := &c.values.shards[0]
-	held, block := c.grant(lendStart, ann, 1)
+	held, block := c.grant(lendStart, ann, 1, nil)
 	if block == nil {
 		held.Holder.GiveBack(&held, 0)
 	}
@@ -207,7 +207,7 @@ func TestHotValueUnderACrowd(t *testing.T) {
 					}
 					if i%100 == 0 {
 						c.figures(ann)
-						_ = c.ask(now, bob, 1, false)
+						_ = c.ask(now, bob, 1, false, nil)
 					}
 				}
 			})

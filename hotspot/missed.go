@@ -11,10 +11,13 @@ import (
 // firstCalls is the number of calls after which a rule is logged if none of them had a value.
 const firstCalls = 100
 
-// watch counts a call without values.
-func (c *controller) watch(all []engine.Occurrence, now int64) {
-	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value == empty {
-		c.missed(now)
+// watch counts a call without values, or with an unknown plan.
+func (c *controller) watch(all []engine.Occurrence, inv *engine.Invocation) {
+	if c.plans != nil {
+		c.watchPlan(inv)
+	}
+	if len(all) == 0 || len(all) == 1 && c.rule.Missing != MissingNone && all[0].Value.IsEmpty() {
+		c.missed(inv.Now())
 	}
 }
 
@@ -33,7 +36,7 @@ func (c *controller) missed(now int64) {
 // found records that a call has a value. It is called for values that have no cell, so calls of
 // known values don't touch the record.
 func (c *controller) found(v *argument.Value) {
-	if (*v != empty || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
+	if (!v.IsEmpty() || c.rule.Missing == MissingNone) && !c.record.Found.Load() {
 		c.record.Found.Store(true)
 	}
 }

@@ -13,9 +13,12 @@ import (
 // allocated when the value is first refused, so that refusing it again doesn't allocate, and it
 // knows when to retry.
 type refusal struct {
-	rule *controller
-	cell *cell // the value's cell when it was refused; by now the value may have another, or none
-	err  *core.BlockError
+	rule  *controller
+	quota *quota // of the value
+	cell  *cell  // the value's cell when it was refused; by now the value may have another, or none
+	err   *core.BlockError
+
+	other *refusal // of the same rule and cell, but another quota: values of the rest may have several
 
 	tooMany *core.BlockError // for calls of more units than can ever fit, set on first use
 }
@@ -23,10 +26,8 @@ type refusal struct {
 // refuseLocked returns the refusal of n units of a cell's value.
 func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 	r := x.refusal
-	if r == nil || r.rule != c { // the rule has changed since
-		r = &refusal{rule: c, cell: x}
-		r.err = r.says(r)
-		x.refusal = r
+	if r == nil || r.quota != q {
+		r = c.refusalLocked(x, q)
 	}
 	if c.rule.Behavior == TokenBucket && n > q.size && !q.none {
 		if r.tooMany == nil {
@@ -38,6 +39,22 @@ func (c *controller) refuseLocked(x *cell, n int64, q *quota) *core.BlockError {
 		return engine.Needing(r.err, need{r, n})
 	}
 	return r.err
+}
+
+// refusalLocked returns the refusal of a cell's value under a quota that its latest one didn't have.
+func (c *controller) refusalLocked(x *cell, q *quota) *refusal {
+	if x.refusal != nil && x.refusal.rule != c { // the rule has changed since
+		x.refusal = nil
+	}
+	for r := x.refusal; r != nil; r = r.other {
+		if r.quota == q {
+			return r
+		}
+	}
+	r := &refusal{rule: c, quota: q, cell: x, other: x.refusal}
+	r.err = r.says(r)
+	x.refusal = r
+	return r
 }
 
 // says returns a refusal whose details come from about.
@@ -54,7 +71,7 @@ type neverFits struct{ *refusal }
 func (neverFits) RetryAfter() (wait time.Duration, known bool) { return 0, false }
 
 // Limit returns the threshold of the value.
-func (r *refusal) Limit() (float64, bool) { return r.rule.quotaOf(r.cell.value).limit, true }
+func (r *refusal) Limit() (float64, bool) { return r.quota.limit, true }
 
 // RetryAfter returns the time until one more unit of the value would pass, if no other call comes
 // first. It is unknown if that depends on calls that exit, or if none ever passes.
@@ -67,15 +84,15 @@ func (r *refusal) retryAfter(n int64) (wait time.Duration, known bool) {
 	s.lock()
 	defer s.mu.Unlock()
 	if c.member != nil && r.cell.isRest() {
-		return c.retrySharedLocked(r.cell, now)
+		return c.retrySharedLocked(r.cell, now, r.quota)
 	}
 	if c.member != nil {
-		return c.retrySharedLocked(s.cells.find(&r.cell.value, r.cell.hash), now)
+		return c.retrySharedLocked(s.cells.find(&r.cell.value, r.cell.hash), now, r.quota)
 	}
+	q := r.quota
 	if r.cell.isRest() {
-		return c.restRetry(s, now, n)
+		return c.restRetry(s, now, n, q)
 	}
-	q := c.quotaOf(r.cell.value)
 	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
 		return c.retryLocked(x, now, n, q)
 	}
@@ -113,14 +130,14 @@ func (c *controller) retryAnew(s *shard, v *argument.Value, now, n int64, q *quo
 
 // restRetry is like RetryAfter, but for any value that has no cell: if there is no room for one, it
 // takes from the rest.
-func (c *controller) restRetry(s *shard, now, n int64) (wait time.Duration, known bool) {
+func (c *controller) restRetry(s *shard, now, n int64, q *quota) (wait time.Duration, known bool) {
 	switch {
 	case len(s.ring) < s.room:
-		return c.retryAnew(s, &s.rest.value, now, n, &c.quota)
-	case c.quota.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
-		return c.retryLocked(&s.rest, now, n, &c.quota)
+		return c.retryAnew(s, &s.rest.value, now, n, q)
+	case q.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
+		return c.retryLocked(&s.rest, now, n, q)
 	case s.window == nil:
 		return 0, true
 	}
-	return s.window.RetryAfter(now, 1, c.quota.units)
+	return s.window.RetryAfter(now, 1, q.units)
 }

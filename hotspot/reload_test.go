@@ -19,7 +19,7 @@ import (
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
 	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
-		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
+		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, map[string]float64{"pro": 9}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
 }
 
 // known bug 72
@@ -91,7 +91,7 @@ func TestBadUpdate(t *testing.T) {
 			{Resource: "orders"},
 		})
 	})
-	assert.ErrorContains(t, err, "hotspot[1].index: or param is required")
+	assert.ErrorContains(t, err, "hotspot[1].index: or param or keys is required")
 	assert.Equal(t, "block", g.outcome(user("ann")))
 }
 

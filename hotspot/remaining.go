@@ -16,7 +16,7 @@ func (rs *checker) Remaining(inv *engine.Invocation, unit string) (least core.Re
 			continue
 		}
 		for _, o := range c.occurrences(inv) {
-			next := c.remaining(inv.Now(), o.Value)
+			next := c.remaining(inv.Now(), o.Value, c.planOf(inv))
 			if !known || next.Tighter(least) {
 				least, known = next, true
 			}
@@ -25,8 +25,8 @@ func (rs *checker) Remaining(inv *engine.Invocation, unit string) (least core.Re
 	return least, known
 }
 
-func (c *controller) remaining(now int64, v argument.Value) core.Remaining {
-	q, hash := c.quotaOf(v), v.Hash()
+func (c *controller) remaining(now int64, v argument.Value, p *plan) core.Remaining {
+	q, hash := c.quotaOf(v, p), v.Hash()
 	r := core.Remaining{Kind: core.KindHotspot, Rule: c.rule.ID, Limit: q.units, Window: c.rule.Interval}
 	if q.none {
 		return r

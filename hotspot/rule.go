@@ -2,7 +2,6 @@ package hotspot
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 	"github.com/penstock-go/penstock/stat"
 )
 
-// Rule limits each value of an argument of one resource. Resource, Threshold, and either Index or
-// Param are enough:
+// Rule limits each value of an argument of one resource, or each combination of several. Resource,
+// Threshold, and either Index, Param or Keys are enough:
 //
 //	hotspot.Rule{Resource: "GET /orders", Param: "user", Threshold: 10}
 //
@@ -49,9 +48,15 @@ type Rule struct {
 	// Param is the name of the attachment (api.Param) whose values are limited, instead of an
 	// argument.
 	Param string `yaml:"param,omitempty"`
+	// Keys are the parts of a call whose combinations are limited, instead of an argument or an
+	// attachment: "param NAME" is the attachment with that name, "arg 0" the argument at a position as
+	// in Index, "origin" the caller, and "resource" the name of the resource, which exceptions can
+	// name. 1 to 4. If a part has several values, each of them makes a key; of a further such part the
+	// first value counts. A call without one of the parts is a call without the value; see Missing.
+	Keys []string `yaml:"keys,omitempty"`
 	// Missing decides on calls without the value, or with empty text: shared gives all of them one
-	// limit, the limit of the value "", which can be an exception; refuse refuses them; unlimited
-	// doesn't limit them. The zero value does as Sentinel does: calls without a value are not
+	// limit, the limit of the value "", which can be an exception, and with several Keys puts "" in
+	// place of the missing part; refuse refuses them; unlimited doesn't limit them. The zero value does as Sentinel does: calls without a value are not
 	// limited, and empty text is a value.
 	Missing Missing `yaml:"missing,omitempty"`
 	// Threshold is the limit of each value: units per Interval for QPS, units in flight for
@@ -91,10 +96,16 @@ type Rule struct {
 	// the rest is forgiven. Up to 100; 0 means no bound. Needs a Unit, metric QPS, and behavior
 	// Reject or TokenBucket.
 	MaxOverdraft float64 `yaml:"maxOverdraft,omitempty"`
-	// Exceptions are values with their own limits.
+	// Plans are thresholds by the plan that the latest call of a value named (api.Plan), as in
+	// {free: 10, pro: 100}. Units that the value has used stay used when its plan changes. Exceptions
+	// go before plans; a plan that isn't listed means Threshold. At most 10,000, with names of 1 to 64
+	// bytes.
+	Plans map[string]float64 `yaml:"plans,omitempty"`
+	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
+	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
-	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions. 1
-	// to 1,000,000; 0 means 10,000. Further values share limits.
+	// MaxValues is the number of values that the rule tracks, not counting those in Exceptions, unless
+	// a star matches them. 1 to 1,000,000; 0 means 10,000. Further values share limits.
 	MaxValues int `yaml:"maxValues,omitempty"`
 	// Cluster makes several processes share the limits of values, and determines how. The zero value
 	// keeps them local to this process. Needs an ID, and behavior Reject or Throttle without Burst.
@@ -110,8 +121,12 @@ type Rule struct {
 //
 //	hotspot.Exception{Value: hotspot.ValueOf("batch"), Threshold: 100}
 type Exception struct {
-	// Value is text, a number or a boolean; see [ValueOf].
-	Value argument.Value `yaml:"value"`
+	// Value is text, a number or a boolean; see [ValueOf]. Required, but not with Values.
+	Value argument.Value `yaml:"value,omitempty"`
+	// Values are those of the parts of a key, instead of Value, in a rule with several Keys. The text
+	// "*" stands for any value: the exception applies to each key with the others, and each of these
+	// keys has the limit for itself.
+	Values []argument.Value `yaml:"values,omitempty"`
 	// Threshold is the limit of that value, with the rule's Interval and Burst.
 	Threshold float64 `yaml:"threshold"`
 }
@@ -127,6 +142,8 @@ const (
 	MaxThrottle   = family.MaxRate // units per second of a throttle or a token bucket
 	MaxThreshold  = 1e15
 	MaxIndex      = 1000
+	MaxKeys       = 4
+	MaxPlans      = 10_000
 	MaxMaxValues  = 1_000_000
 	MaxExceptions = 10_000
 	MaxBurst      = family.MaxBurst
@@ -149,11 +166,17 @@ func (r Rule) Normalized() (Rule, error) {
 		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
-	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions()); err != nil {
+	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions(), r.checkPlans()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
 		r.Exceptions = nil // one form for no exceptions
+	}
+	if len(r.Keys) == 0 {
+		r.Keys = nil
+	}
+	if len(r.Plans) == 0 {
+		r.Plans = nil
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -164,8 +187,10 @@ func (r Rule) checkNames() error {
 		return err
 	}
 	switch {
+	case len(r.Keys) > 0:
+		return r.checkKeys()
 	case !r.Index.given && r.Param == "":
-		return spec.BadField("index", "or param is required: set index to the position of an argument, 0 for the first, or param to the name of an attachment")
+		return spec.BadField("index", "or param or keys is required: set index to the position of an argument, 0 for the first, param to the name of an attachment, or keys to several of them")
 	case r.Index.given && r.Param != "":
 		return spec.BadField("param", "does not go with index: a rule limits one argument or one attachment; remove one of the two")
 	case r.Index.at < -MaxIndex || r.Index.at > MaxIndex:
@@ -265,14 +290,15 @@ func (r Rule) checkExceptions() error {
 	}
 	seen := make(map[argument.Value]int, len(r.Exceptions))
 	for i, x := range r.Exceptions {
-		if x.Value.Scalar() == nil {
-			return spec.BadField("exceptions", "entry %d has no valid value: use a string of at most %d bytes, a finite number, true or false", i, argument.MaxText)
+		if err := r.checkNamed(i, x); err != nil {
+			return err
 		}
-		if j, twice := seen[x.Value]; twice {
-			return spec.BadField("exceptions", "%v appears twice, in entries %d and %d: remove one", x.Value, j, i)
+		v, _ := x.key()
+		if j, twice := seen[v]; twice {
+			return spec.BadField("exceptions", "%v appears twice, in entries %d and %d: remove one", v, j, i)
 		}
-		seen[x.Value] = i
-		if x.Value == empty && (r.Missing == MissingUnlimited || r.Missing == MissingRefuse) {
+		seen[v] = i
+		if v.IsEmpty() && (r.Missing == MissingUnlimited || r.Missing == MissingRefuse) {
 			return spec.BadField("exceptions", `has "", but missing already makes such calls %s: remove one of the two`, map[Missing]string{
 				MissingUnlimited: "not limited", MissingRefuse: "refused",
 			}[r.Missing])
@@ -303,14 +329,6 @@ func (r Rule) Like() string {
 	return id
 }
 
-// source returns where the values come from.
-func (r Rule) source() string {
-	if r.Index.given {
-		return fmt.Sprintf("index=%v", r.Index)
-	}
-	return "param=" + r.Param
-}
-
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
 	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
@@ -324,7 +342,10 @@ type quota struct {
 	size    int64        // of a full bucket
 	perUnit float64      // nanoseconds
 	unit    meter.Moment // of a token bucket: the time to refill one unit; zero if none is refilled
+	named   bool         // an exception names the value, which has a cell outside the ring
 	private bool         // the rule has always named the value: none of its units are in the rest
+	stars   string       // the exception, if stars in it match the value
+	plan    *plan        // whose limit this is, or nil
 }
 
 func (r Rule) quota(threshold float64) quota {

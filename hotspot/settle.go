@@ -36,7 +36,11 @@ func (s *shard) charge(v argument.Value, hash uint64, n, now int64, perUnit floa
 	if c.rule.Metric == Concurrency || c.member != nil {
 		return n
 	}
-	q, cost := c.quotaOf(v), c.rule.cost()
+	p := (*plan)(nil)
+	if x := s.cells.find(&v, hash); x != nil {
+		p = x.plan
+	}
+	q, cost := c.quotaOf(v, p), c.rule.cost()
 	x := s.obtainLocked(v, hash, now, q, c)
 	switch c.rule.Behavior {
 	case TokenBucket:

@@ -80,30 +80,43 @@ func (c *controller) SharedLimit(inv *engine.Invocation, i int) (family.Shared, 
 	if n == 0 || i >= len(all) {
 		return nil, 0
 	}
-	return c.leaseOf(inv.Now(), all[i].Value, i), c.unitsOf(all[i], n)
+	return c.leaseOf(inv.Now(), all[i].Value, i, c.planOf(inv)), c.unitsOf(all[i], n)
 }
 
 // leaseOf returns the lease for the i-th value of a call. Several values of a call may be in the
 // rest of a shard: each has its own lease there, since the units that a call holds are identified by
 // their lease.
-func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
-	q, hash := c.quotaOf(v), v.Hash()
+func (c *controller) leaseOf(now int64, v argument.Value, i int, p *plan) *valueLease {
+	q, hash := c.quotaOf(v, p), v.Hash()
 	s := c.values.shard(hash)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if x.lease == nil || x.lease.rule != c {
-		x.lease = c.newLeaseLocked(x, q, 0)
-	}
 	x.used = now
+	if !x.isRest() {
+		i = 0
+	}
+	if c.plans != nil {
+		x.planLocked(p, now)
+	}
+	if x.lease != nil && (x.lease.rule != c || x.lease.quota != q && !x.isRest()) {
+		x.lease = nil // a new one for the key sets its threshold
+	}
+	at := &x.lease
+	for *at != nil && ((*at).quota != q || (*at).number != i) {
+		at = &(*at).next
+	}
+	if *at == nil {
+		*at = c.newLeaseLocked(x, q, i)
+	}
+	return *at
+}
+
+// leaseLocked returns the lease of a cell under a quota, in the rest that of a number, or nil.
+func (x *cell) leaseLocked(q *quota, number int) *valueLease {
 	l := x.lease
-	if x.isRest() {
-		for number := range i {
-			if l.next == nil {
-				l.next = c.newLeaseLocked(x, q, number+1)
-			}
-			l = l.next
-		}
+	for l != nil && (l.quota != q || l.number != number) {
+		l = l.next
 	}
 	return l
 }
@@ -112,13 +125,18 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
 	key := family.SharedKey(m, r.Unit, "hotspot", r.ID, c.refusal.Resource, r.Mode.String())
-	if x.isRest() {
+	switch {
+	case x.isRest() && q.stars != "":
+		key = m.Key(key, "rest", q.stars)
+	case x.isRest() && q.plan != nil:
+		key = m.Key(key, "rest", "plan", q.plan.name.Key())
+	case x.isRest():
 		key = m.Key(key, "rest")
-	} else {
+	default:
 		key = m.ValueKey(key, x.value.Key())
 	}
 	says := c.refuseLocked(x, 1, q)
-	l := &valueLease{cell: x, rule: c}
+	l := &valueLease{cell: x, rule: c, quota: q, number: number}
 	switch {
 	case r.Metric == Concurrency:
 		l.Shared = family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
@@ -133,9 +151,11 @@ func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 // valueLease is the lease for the value of a cell. It records the outcome of calls.
 type valueLease struct {
 	family.Shared
-	cell *cell
-	rule *controller
-	next *valueLease // of the rest: for the next value of a call
+	cell   *cell
+	rule   *controller
+	quota  *quota
+	number int         // in the rest: of the value among those of a call
+	next   *valueLease // of the same cell
 }
 
 // Ask records a refusal.
@@ -170,7 +190,8 @@ func (l *valueLease) note(now, n int64, passed bool) {
 // keepsLocked reports whether the cell must be kept: a call has used it lately, or units of it are
 // in flight.
 func (l *valueLease) keepsLocked(now int64) bool {
-	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now)
+	return now-l.cell.used < int64(max(l.rule.rule.Interval, l.rule.rule.MaxWait, time.Second)) || !l.Idle(now) ||
+		l.next != nil && l.next.keepsLocked(now)
 }
 
 // explainShared is like explain, but for a value whose limit a cluster shares.
@@ -180,13 +201,15 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
-	if x == nil && c.quotaOf(v) == &c.quota && len(s.ring) >= s.room {
+	q := c.quotaOf(v, c.planOf(inv))
+	if x == nil && !q.named && len(s.ring) >= s.room {
 		x = &s.rest
 	}
-	if x != nil && x.lease != nil && x.lease.rule == c {
-		return x.lease.Explain(inv, n, j)
+	if x != nil {
+		if l := x.leaseLocked(q, 0); l != nil {
+			return l.Explain(inv, n, j)
+		}
 	}
-	q := c.quotaOf(v)
 	if q.none {
 		j.Outcome, j.Why = core.Refused, "the threshold is below one unit, so every call is refused"
 	} else {
@@ -196,9 +219,11 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 }
 
 // retrySharedLocked returns the time until one more unit of a cell's value may fit.
-func (c *controller) retrySharedLocked(x *cell, now int64) (wait time.Duration, known bool) {
-	if x == nil || x.lease == nil {
-		return 0, c.rule.Metric == QPS
+func (c *controller) retrySharedLocked(x *cell, now int64, q *quota) (wait time.Duration, known bool) {
+	if x != nil {
+		if l := x.leaseLocked(q, 0); l != nil {
+			return l.RetryAfter(now, 1)
+		}
 	}
-	return x.lease.RetryAfter(now, 1)
+	return 0, c.rule.Metric == QPS
 }

@@ -20,6 +20,8 @@ type Stats struct {
 	// Overflowed counts the calls whose value found no room in the table and shared a limit with
 	// others.
 	Overflowed int64 `json:"overflowed"`
+	// UnknownPlans counts the calls that named a plan that the rule doesn't list.
+	UnknownPlans int64 `json:"unknownPlans,omitempty"`
 	// Top lists the hottest values, at most ten, hottest first.
 	Top []ValueStats `json:"top,omitempty"`
 	// Cluster holds the stats of the shared limits, or nil if the limits are local.
@@ -68,7 +70,12 @@ func (t *table) Stats() []core.RuleStats {
 
 // what describes the argument that the rule limits.
 func (r *Rule) what() string {
-	if r.Param != "" {
+	switch {
+	case len(r.Keys) == 1:
+		return shown.Label(r.Keys[0])
+	case len(r.Keys) > 1:
+		return "all of " + shown.Label(strings.Join(r.Keys, ", "))
+	case r.Param != "":
 		return "param " + shown.Label(r.Param)
 	}
 	return fmt.Sprintf("the argument at index %d", r.Index.at)
@@ -103,6 +110,9 @@ func (f Stats) Lines(at time.Time) []string {
 	}
 	if f.Overflowed > 0 {
 		fmt.Fprintf(&b, "; %d times the table was full and a value shared a limit", f.Overflowed)
+	}
+	if f.UnknownPlans > 0 {
+		fmt.Fprintf(&b, "; %d calls named a plan that the rule doesn't list", f.UnknownPlans)
 	}
 	return []string{b.String()}
 }
@@ -158,6 +168,7 @@ func (t top) figures() []ValueStats {
 // report adds the values of a controller to the stats, and to the hottest.
 func (c *controller) report(f *Stats, hottest *top) {
 	now := c.engine.Now()
+	f.UnknownPlans += c.values.unknownPlans.Load()
 	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held
 		if f.Cluster != nil && x.lease != nil {
@@ -177,7 +188,7 @@ func (c *controller) report(f *Stats, hottest *top) {
 			if x.lease != nil && x.lease.rule == c {
 				h.Measure = x.lease.Measure(now)
 			} else {
-				h.Measure = c.measureLocked(x, now, 1, c.quotaOf(x.value), false)
+				h.Measure = c.measureLocked(x, now, 1, c.quotaOf(x.value, x.plan), false)
 			}
 		}
 	})

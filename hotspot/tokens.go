@@ -30,7 +30,7 @@ func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.To
 	if s.rest.tokens != nil && !q.private {
 		b = *s.rest.tokens
 	}
-	unit := s.rule.quotaOf(*v).unit
+	unit := s.rule.quotaOf(*v, q.plan).unit
 	if unit == (meter.Moment{}) { // no bucket: nothing passes, or the rule has another behavior
 		unit = q.unit
 	}
@@ -44,7 +44,11 @@ func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.To
 // value would get.
 func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
-		return *x.tokens
+		b := *x.tokens
+		if unit := s.rule.quotaOf(*v, q.plan).unit; c.plans != nil && unit != (meter.Moment{}) {
+			b.SetUnit(now, unit) // a call that only looks may have another plan than the value
+		}
+		return b
 	}
 	return s.newTokensLocked(v, now, q)
 }
@@ -87,7 +91,7 @@ func (u *tokenUnits) GiveBack(r *engine.Reservation, _ int64) {
 // that c decides.
 func (vs *values) follow(c, old *controller, now int64) {
 	if old.rule.Behavior == TokenBucket {
-		for v, q := range c.exceptions {
+		for v, q := range c.exceptions { // the starred ones go with the rest, which is as slow as the slowest
 			vs.keepTokens(v, now, q)
 		}
 	}
@@ -116,6 +120,13 @@ func (vs *values) keepTokens(v argument.Value, now int64, q *quota) {
 	}
 }
 
+// fillAsLocked makes the cell's tokens fill at the rate of a limit, unless that is 0.
+func (x *cell) fillAsLocked(q *quota, now int64) {
+	if q.unit != (meter.Moment{}) {
+		x.setUnitLocked(now, q.unit)
+	}
+}
+
 func (x *cell) setUnitLocked(now int64, unit meter.Moment) {
 	if x.refunds != nil {
 		x.tokens.SetUnitFor(x.refunds, now, unit)
@@ -138,7 +149,10 @@ func (x *cell) followLocked(b *meter.TokenBucket, last meter.Moment) {
 // when the next turn would have been due. When a bucket becomes a queue, the first turn is one
 // spacing after the last unit that passed the bucket.
 func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
-	q := c.quotaOf(x.value)
+	if x.plan != nil {
+		x.plan = c.plans[x.plan.name]
+	}
+	q := c.quotaOf(x.value, x.plan)
 	c.goOnLocked(x, now)
 	switch {
 	case q.unit != (meter.Moment{}):

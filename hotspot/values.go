@@ -32,7 +32,8 @@ import (
 // So no value ever gets more because it is evicted or returns, or because others do. Values that
 // share the rest may get less.
 type values struct {
-	shards []shard // length is a power of two
+	shards       []shard // length is a power of two
+	unknownPlans shared.Int64
 }
 
 type shard struct {
@@ -77,6 +78,7 @@ type cell struct {
 	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
 	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
 	refunds *meter.Refunds     // of tokens, if the rule has a unit; otherwise nil
+	plan    *plan              // that the latest call named, if its rule lists it; otherwise nil
 	held    int64              // units in flight
 	era     uint64             // of the shard when the cell was created, if units of the rest were in flight
 
@@ -155,7 +157,7 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 		return c
 	}
 	rule.found(&v)
-	if q != &rule.quota {
+	if q.named {
 		c := s.add(v, hash, now, q)
 		c.named = true
 		return c
@@ -234,7 +236,7 @@ func (s *shard) forget(c *cell, now int64, rule *controller) {
 		s.rest.strict.roll(s.forgotten) // for copies of it
 	}
 	if c.tokens != nil {
-		s.rest.tokenBucketLocked(now, &rule.quota).GoOnFrom(c.tokens, now)
+		s.rest.tokenBucketLocked(now, &rule.restQuota).GoOnFrom(c.tokens, now)
 	}
 	s.cells.remove(c)
 	last := len(s.ring) - 1

@@ -45,7 +45,7 @@ func TestSimValues(t *testing.T) {
 		}
 		c := simulated(s, r)
 		if s.Rand.IntN(2) == 0 { // the table is full of a value that can, or can't, be evicted
-			held, _ := c.grant(-interval*s.Rand.Int64N(3), argument.Of(99), 1)
+			held, _ := c.grant(-interval*s.Rand.Int64N(3), argument.Of(99), 1, nil)
 			if flying && s.Rand.IntN(2) == 0 {
 				held.Holder.GiveBack(&held, 0)
 			}
@@ -57,14 +57,14 @@ func TestSimValues(t *testing.T) {
 			now, gives, again := start+s.Rand.Int64N(interval), s.Rand.IntN(3) == 0, s.Rand.IntN(2) == 0
 			s.Go(func() {
 				for range 2 {
-					if c.ask(now, argument.Of(v), n, false) == nil {
-						if held, block := c.grant(now, argument.Of(v), n); block == nil {
+					if c.ask(now, argument.Of(v), n, false, nil) == nil {
+						if held, block := c.grant(now, argument.Of(v), n, nil); block == nil {
 							if taken[v] += n; taken[v] > limit {
 								s.Failf("value %d has %d of %d", v, taken[v], limit)
 							}
 							if flying || gives {
-								_ = c.ask(now, argument.Of(v), 1, false) // some work
-								taken[v] -= n                            // before any caller can see it
+								_ = c.ask(now, argument.Of(v), 1, false, nil) // some work
+								taken[v] -= n                                 // before any caller can see it
 								held.Holder.GiveBack(&held, 0)
 							}
 						}
@@ -100,8 +100,8 @@ func TestSimValuesEverySchedule(t *testing.T) {
 		var passed [2]int
 		for _, v := range []int{0, 0, 0, 1} {
 			s.Go(func() {
-				if c.ask(0, argument.Of(v), 1, false) == nil {
-					if _, block := c.grant(0, argument.Of(v), 1); block == nil {
+				if c.ask(0, argument.Of(v), 1, false, nil) == nil {
+					if _, block := c.grant(0, argument.Of(v), 1, nil); block == nil {
 						passed[v]++
 					}
 				}
@@ -136,8 +136,8 @@ func TestSimTokenBuckets(t *testing.T) {
 				for range again {
 					clock += steps
 					now := clock - late
-					_ = c.ask(now, argument.Of(v), n, false) // with either result
-					held, block := c.grant(now, argument.Of(v), n)
+					_ = c.ask(now, argument.Of(v), n, false, nil) // with either result
+					held, block := c.grant(now, argument.Of(v), n, nil)
 					if block != nil {
 						continue
 					}
@@ -147,7 +147,7 @@ func TestSimTokenBuckets(t *testing.T) {
 						s.Failf("value %d is decided on at %d, after %d", v, e.at, logs[v][len(logs[v])-2].at)
 					}
 					if gives {
-						_ = c.ask(now, argument.Of(v), 1, false) // some work
+						_ = c.ask(now, argument.Of(v), 1, false, nil) // some work
 						held.Holder.GiveBack(&held, 0)
 						logs[v] = slices.DeleteFunc(logs[v], func(x *event) bool { return x == e })
 					}
@@ -178,7 +178,7 @@ func TestSimTokenBucketsEverySchedule(t *testing.T) {
 		var passed [2]int
 		for _, v := range []int{0, 0, 0, 1} {
 			s.Go(func() {
-				if _, block := c.grant(0, argument.Of(v), 1); block == nil {
+				if _, block := c.grant(0, argument.Of(v), 1, nil); block == nil {
 					passed[v]++
 				}
 			})

@@ -61,7 +61,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			if i%32 == 0 {
 				text = (text + large)[:len(text)]
 			}
-			_, _ = c.grant(at(i), argument.Of(text), 1)
+			_, _ = c.grant(at(i), argument.Of(text), 1, nil)
 		}
 	}
 	fill(0, 2*cap) // enough to fill every shard
@@ -124,7 +124,7 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 	a, x := argument.Of("a"), argument.Of("x")
 	grants := func(v argument.Value) (n int) {
 		for range 10 {
-			if _, block := c.grant(now, v, 1); block == nil {
+			if _, block := c.grant(now, v, 1, nil); block == nil {
 				n++
 			}
 		}
@@ -143,11 +143,11 @@ func TestNewCellBeginsAsTheRest(t *testing.T) {
 func TestShrinkingLetsGo(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 3, MaxValues: 100})
 	for i := range 100 {
-		_, _ = c.grant(0, argument.Of(i), 1)
+		_, _ = c.grant(0, argument.Of(i), 1, nil)
 	}
 	c.values.resize(10)
 	for i := range 100 {
-		_, _ = c.grant(int64(time.Hour), argument.Of(1000+i), 1)
+		_, _ = c.grant(int64(time.Hour), argument.Of(1000+i), 1, nil)
 	}
 	var f Stats
 	c.report(&f, new(top))
@@ -162,7 +162,7 @@ func TestKeptValuesAreCopies(t *testing.T) {
 	request := string(make([]byte, 1<<20))
 	for _, text := range []string{request[:20], request} {
 		v := argument.Of(text)
-		_, _ = c.grant(0, v, 1)
+		_, _ = c.grant(0, v, 1, nil)
 		kept := c.values.shard(v.Hash()).cells.find(&v, v.Hash()).value
 		require.Equal(t, v, kept)
 		at := func(v argument.Value) *byte {
@@ -188,9 +188,9 @@ func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
 	r.Interval = time.Minute
 	next, publish := newController(tableOf(old.engine), r, old.record, old.engine.PinResource("orders"), old)
 	publish(0)
-	_, block := old.grant(0, argument.Of("ann"), 1)
+	_, block := old.grant(0, argument.Of("ann"), 1, nil)
 	assert.Nil(t, block)
-	_, block = next.grant(int64(5*time.Second), argument.Of("ann"), 1)
+	_, block = next.grant(int64(5*time.Second), argument.Of("ann"), 1, nil)
 	assert.NotNil(t, block, "twice in a minute")
 }
 
@@ -200,7 +200,7 @@ func TestWindowOfALateCallHasTheLatestInterval(t *testing.T) {
 func TestWindowOfALateCallBeginsAtTheEviction(t *testing.T) {
 	c := newRule(t, Rule{Threshold: 1, MaxValues: 1})
 	grants := func(at time.Duration, user string) bool {
-		_, block := c.grant(int64(at), argument.Of(user), 1)
+		_, block := c.grant(int64(at), argument.Of(user), 1, nil)
 		return block == nil
 	}
 	assert.True(t, grants(-10*time.Second, "x"))

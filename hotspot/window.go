@@ -205,7 +205,7 @@ func (c *controller) goOnLocked(x *cell, now int64) {
 	case c.strict:
 		used := int64(0)
 		if x.bucket.filled != never {
-			used = x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value)).used
+			used = x.bucket.at(now, int64(c.rule.Interval), c.quotaOf(x.value, x.plan)).used
 			x.bucket, x.filling = bucket{filled: never}, filling{}
 		}
 		if x.isRest() && s.window != nil {

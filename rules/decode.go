@@ -218,7 +218,7 @@ func isStructure(t reflect.Type) bool {
 
 // holdsStructs reports whether a field is a list of mappings.
 func holdsStructs(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct
+	return t.Kind() == reflect.Slice && isStructure(t.Elem())
 }
 
 // structures reads a list of mappings into a slice of structs.

@@ -58,6 +58,17 @@ const hotspotFile = `hotspot:
     threshold: 2.5
     burst: 20
     behavior: tokenBucket
+  - id: combined
+    resource: GET /*
+    match: prefix
+    keys: [param tenant, origin, resource, arg -1]
+    threshold: 5
+    plans: {free: 0.5, pro: 100}
+    exceptions:
+      - values: [acme, mobile-app, '*', 7]
+        threshold: 100
+      - values: ['*', "", GET /orders, true]
+        threshold: 0
 `
 
 func hotspotSet() rules.Set {
@@ -79,6 +90,14 @@ func hotspotSet() rules.Set {
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Metric: hotspot.Concurrency},
 		{Resource: "send", Index: hotspot.At(0), Threshold: 3, Behavior: hotspot.Throttle, MaxWait: time.Second},
 		{Resource: "bursts", Index: hotspot.At(0), Threshold: 2.5, Behavior: hotspot.TokenBucket, Burst: 20},
+		{
+			ID: "combined", Resource: "GET /*", Match: spec.MatchPrefix, Keys: []string{"param tenant", "origin", "resource", "arg -1"}, Threshold: 5,
+			Plans: map[string]float64{"free": 0.5, "pro": 100},
+			Exceptions: []hotspot.Exception{
+				{Values: []argument.Value{argument.Of("acme"), argument.Of("mobile-app"), argument.Of("*"), argument.Of(7)}, Threshold: 100},
+				{Values: []argument.Value{argument.Of("*"), argument.Of(""), argument.Of("GET /orders"), argument.Of(true)}},
+			},
+		},
 	}}
 }
 
@@ -98,7 +117,27 @@ func TestHotspotRulesAreReadAndWritten(t *testing.T) {
 
 func TestHotspotRulesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ rule, want string }{
-		{"{resource: a, threshold: 1}", "1:13: hotspot[0].index: or param is required: set index to the position of an argument, 0 for the first, or param to the name of an attachment"},
+		{"{resource: a, threshold: 1}", "1:13: hotspot[0].index: or param or keys is required: set index to the position of an argument, 0 for the first, param to the name of an attachment, or keys to several of them"},
+		{"{resource: a, threshold: 1, keys: [param a], param: p}", "1:47: hotspot[0].keys: does not go with index or param: name the argument there as well, as in \"arg 0\" or \"param tenant\", and remove the other field"},
+		{"{resource: a, threshold: 1, keys: [param a, origin], index: 0}", "1:47: hotspot[0].keys: does not go with index or param: name the argument there as well, as in \"arg 0\" or \"param tenant\", and remove the other field"},
+		{"{resource: a, threshold: 1, keys: []}", "1:13: hotspot[0].index: or param or keys is required: set index to the position of an argument, 0 for the first, param to the name of an attachment, or keys to several of them"},
+		{"{resource: a, threshold: 1, param: a, plans: {pro: -1}}", "1:58: hotspot[0].plans: is -1: use a finite number from 0 to 1e+15"},
+		{"{resource: a, threshold: 1, param: a, plans: {'': 1}}", "1:58: hotspot[0].plans: names \"\": use 1 to 64 bytes"},
+		{"{resource: a, threshold: 1, param: a, plans: {pro: x}}", "1:58: hotspot[0].plans: \"pro\" must be a number like 100 or 0.5, not the string \"x\""},
+		{"{resource: a, threshold: 1, param: a, plans: [pro]}", "1:58: hotspot[0].plans: must be a mapping of numbers, as in {free: 10, pro: 100}, not a list"},
+		{"{resource: a, threshold: 1, keys: [tenant]}", "1:47: hotspot[0].keys: has \"tenant\": use \"param\" and the name of an attachment, as in \"param tenant\", \"arg\" and the position of an argument, as in \"arg 0\", \"origin\" or \"resource\""},
+		{"{resource: a, threshold: 1, keys: [param a, param a]}", "1:47: hotspot[0].keys: has \"param a\" twice: remove one"},
+		{"{resource: a, threshold: 1, keys: [param a, arg 1001]}", "1:47: hotspot[0].keys: has \"arg 1001\": use arg 0 for the first argument, arg -1 for the last, at most arg 1000"},
+		{"{resource: a, threshold: 1, keys: [resource]}", "1:47: hotspot[0].keys: has only the resource, which has its own limits in any case: add another part, or use a flow rule"},
+		{"{resource: a, threshold: 1, keys: [param a, param b, param c, param d, origin]}", "1:47: hotspot[0].keys: has 5 parts: a key can have at most 4"},
+		{"{resource: a, threshold: 1, keys: [param a, 7]}", "1:47: hotspot[0].keys: item 1 must be a string, not 7: if it is meant as a string, write \"7\""},
+		{"{resource: a, threshold: 1, keys: [param a, origin], exceptions: [{value: x, threshold: 1}]}", "1:78: hotspot[0].exceptions: entry 0 has a value, but the rule's keys have 2 parts: use values, with one for each part"},
+		{"{resource: a, threshold: 1, keys: [param a, origin], exceptions: [{values: [x], threshold: 1}]}", "1:78: hotspot[0].exceptions: entry 0 has 1 values, but the rule's keys have 2 parts: give one for each, \"*\" for any value"},
+		{"{resource: a, threshold: 1, keys: [param a, origin], exceptions: [{values: ['*', '*'], threshold: 1}]}", "1:78: hotspot[0].exceptions: entry 0 is about all keys: set the rule's threshold instead"},
+		{"{resource: a, threshold: 1, keys: [param a, origin], exceptions: [{values: [x, y], threshold: 1}, {values: [x, y], threshold: 2}]}", "1:78: hotspot[0].exceptions: \"x\", \"y\" appears twice, in entries 0 and 1: remove one"},
+		{"{resource: a, threshold: 1, keys: [param a, origin], missing: refuse, exceptions: [{values: [x, ''], threshold: 1}]}", `1:95: hotspot[0].exceptions: has "", but missing already makes such calls refused: remove one of the two`},
+		{"{resource: a, threshold: 1, keys: [param a, origin], exceptions: [{values: [x, null], threshold: 1}]}", "1:88: hotspot[0].exceptions[0].values: item 1 must be a string, a number, true or false, not nothing"},
+		{"{resource: a, threshold: 1, param: a, exceptions: [{values: [x], threshold: 1}]}", "1:63: hotspot[0].exceptions: entry 0 has values, but the rule's values have one part: use value"},
 		{"{resource: a, threshold: 1, index: 0, param: p}", "1:58: hotspot[0].param: does not go with index: a rule limits one argument or one attachment; remove one of the two"},
 		{"{resource: a, threshold: 1, index: 0.5}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},
 		{"{resource: a, threshold: 1, index: first}", "1:48: hotspot[0].index: must be a whole number like 0 (the first argument) or -1 (the last), at most 1000"},

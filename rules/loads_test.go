@@ -38,6 +38,7 @@ var bases = Set{
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
 		{ID: "h", Resource: "a", Param: "p", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}},
 		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
+		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},
 	Flow: []flow.Rule{
 		{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
@@ -94,10 +95,24 @@ var nasty = map[reflect.Type][]any{
 		cluster.Rule{}, cluster.Rule{Scope: cluster.Global}, cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: 3 * time.Millisecond},
 		cluster.Rule{OnFailure: cluster.Open}, cluster.Rule{Scope: 9}, cluster.Rule{Scope: cluster.Global, Timeout: math.MaxInt64},
 	},
+	reflect.TypeFor[map[string]float64](): {
+		map[string]float64(nil), map[string]float64{}, map[string]float64{"free": 1, "pro": 2.5, "12": 1e15, "~": 0, "a\nb": 5e-324, "<<": 1}, map[string]float64{"": 1}, map[string]float64{"\xff": 1},
+		map[string]float64{"a": -1}, map[string]float64{"a": math.NaN()}, map[string]float64{strings.Repeat("x", 65): 1},
+	},
 	reflect.TypeFor[hotspot.Index](): {hotspot.Index{}, hotspot.At(0), hotspot.At(-1), hotspot.At(1000), hotspot.At(math.MaxInt)},
 	reflect.TypeFor[[]hotspot.Exception](): {
 		[]hotspot.Exception(nil), []hotspot.Exception{}, []hotspot.Exception{{}}, exceptions(7, "7", 7.0, true, "<<", "", uint64(math.MaxUint64), math.Inf(1)), exceptions(math.NaN()), exceptions(math.Copysign(0, -1), 0), exceptions("\xff"), exceptions(math.MaxFloat64, 5e-324, 1e21, 1e20),
+		combined("*", "<<"), combined(7, "7"), combined(7.0, true), combined(1e21, "a\nb"), combined("\xff", 1), combined("*", "*"), combined("x"), append(combined("x", "*"), exceptions("x")...),
 	},
+}
+
+// combined returns an exception for a key of several parts.
+func combined(parts ...any) []hotspot.Exception {
+	x := hotspot.Exception{Threshold: 1}
+	for _, v := range parts {
+		x.Values = append(x.Values, argument.Of(v))
+	}
+	return []hotspot.Exception{x}
 }
 
 func exceptions(values ...any) (list []hotspot.Exception) {

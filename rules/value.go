@@ -52,17 +52,24 @@ func readValue(n *yaml.Node, dst reflect.Value) (problem string) {
 	case *[]string:
 		return readStrings(n, v)
 	case *map[string]int:
-		return readNumbers(n, v)
+		return readNumbers(n, v, "whole numbers", "{gold: 4}", func(n *yaml.Node) (int, string) {
+			if i, ok := wholeNumber(n); ok {
+				return i, ""
+			}
+			return 0, "must be a whole number, not " + describe(n)
+		})
+	case *map[string]float64:
+		return readNumbers(n, v, "numbers", "{free: 10, pro: 100}", readNumber)
 	case *float64:
-		f, err := strconv.ParseFloat(n.Value, 64)
-		if !isNumber(n) || err != nil {
-			return "must be a number like 100 or 0.5, not " + describe(n)
-		}
-		if f == 0 && !isZero(n.Value) {
-			return vanishes(n)
+		f, problem := readNumber(n)
+		if problem != "" {
+			return problem
 		}
 		*v = f
 	default:
+		if dst.Kind() == reflect.Slice {
+			return readScalars(n, dst)
+		}
 		panic(fmt.Sprintf("rules: a rule field can't be a %T", v)) // caught by the first test of a new family
 	}
 	return ""
@@ -107,12 +114,23 @@ func readStrings(n *yaml.Node, dst *[]string) (problem string) {
 	return ""
 }
 
-// readNumbers reads a mapping of whole numbers.
-func readNumbers(n *yaml.Node, dst *map[string]int) (problem string) {
-	if n.Kind != yaml.MappingNode {
-		return "must be a mapping of whole numbers, as in {gold: 4}, not " + describe(n)
+func readNumber(n *yaml.Node) (f float64, problem string) {
+	f, err := strconv.ParseFloat(n.Value, 64)
+	if !isNumber(n) || err != nil {
+		return 0, "must be a number like 100 or 0.5, not " + describe(n)
 	}
-	numbers := make(map[string]int)
+	if f == 0 && !isZero(n.Value) {
+		return 0, vanishes(n)
+	}
+	return f, ""
+}
+
+// readNumbers reads a mapping of numbers, each with read.
+func readNumbers[N int | float64](n *yaml.Node, dst *map[string]N, kind, example string, read func(*yaml.Node) (N, string)) (problem string) {
+	if n.Kind != yaml.MappingNode {
+		return fmt.Sprintf("must be a mapping of %s, as in %s, not %s", kind, example, describe(n))
+	}
+	numbers := make(map[string]N)
 	for i := 0; i < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if key.Kind != yaml.ScalarNode || isNull(key) {
@@ -121,9 +139,9 @@ func readNumbers(n *yaml.Node, dst *map[string]int) (problem string) {
 		if _, twice := numbers[key.Value]; twice {
 			return fmt.Sprintf("%q is set twice", clip(key.Value))
 		}
-		number, ok := wholeNumber(value)
-		if !ok {
-			return fmt.Sprintf("%q must be a whole number, not %s", clip(key.Value), describe(value))
+		number, problem := read(value)
+		if problem != "" {
+			return fmt.Sprintf("%q %s", clip(key.Value), problem)
 		}
 		numbers[key.Value] = number
 	}
@@ -157,6 +175,21 @@ func readScalar(n *yaml.Node, set func(any) error) (problem string) {
 	if err := set(x); err != nil {
 		return err.Error()
 	}
+	return ""
+}
+
+// readScalars reads a list of values, each with readScalar.
+func readScalars(n *yaml.Node, dst reflect.Value) (problem string) {
+	if n.Kind != yaml.SequenceNode {
+		return "must be a list of values, as in [a, 7], not " + describe(n)
+	}
+	list := reflect.MakeSlice(dst.Type(), len(n.Content), len(n.Content))
+	for i, item := range n.Content {
+		if problem := readValue(item, list.Index(i)); problem != "" {
+			return fmt.Sprintf("item %d %s", i, problem)
+		}
+	}
+	dst.Set(list)
 	return ""
 }
 
@@ -200,34 +233,45 @@ func writeValue(src reflect.Value) (*yaml.Node, error) {
 			return nil, fmt.Errorf("%q is not UTF-8", clip(v))
 		}
 		return textNode(v), nil
-	case []string:
-		list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
-		for _, text := range v {
-			item, err := writeValue(reflect.ValueOf(text))
-			if err != nil {
-				return nil, err
-			}
-			list.Content = append(list.Content, item)
-		}
-		return list, nil
 	case map[string]int:
-		numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
-		for _, key := range slices.Sorted(maps.Keys(v)) {
-			name, err := writeValue(reflect.ValueOf(key))
-			if err != nil {
-				return nil, err
-			}
-			number, err := writeValue(reflect.ValueOf(v[key]))
-			if err != nil {
-				return nil, err
-			}
-			numbers.Content = append(numbers.Content, name, number)
-		}
-		return numbers, nil
+		return writeNumbers(v)
+	case map[string]float64:
+		return writeNumbers(v)
 	default:
+		if src.Kind() == reflect.Slice {
+			return writeList(src)
+		}
 		text, err := json.Marshal(v) // a bool or a number; refuses NaN and infinities
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: string(text)}, err
 	}
+}
+
+func writeNumbers[N int | float64](v map[string]N) (*yaml.Node, error) {
+	numbers := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
+	for _, key := range slices.Sorted(maps.Keys(v)) {
+		name, err := writeValue(reflect.ValueOf(key))
+		if err != nil {
+			return nil, err
+		}
+		number, err := writeValue(reflect.ValueOf(v[key]))
+		if err != nil {
+			return nil, err
+		}
+		numbers.Content = append(numbers.Content, name, number)
+	}
+	return numbers, nil
+}
+
+func writeList(src reflect.Value) (*yaml.Node, error) {
+	list := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Style: yaml.FlowStyle}
+	for i := range src.Len() {
+		item, err := writeValue(src.Index(i))
+		if err != nil {
+			return nil, err
+		}
+		list.Content = append(list.Content, item)
+	}
+	return list, nil
 }
 
 func writeScalar(x any) (*yaml.Node, error) {

@@ -44,6 +44,50 @@ func refuses(status int, retry bool) func(*Stage) error {
 	}
 }
 
+// keyed checks that each tenant of each caller has one request, without which it isn't limited.
+func keyed(s *Stage) error {
+	for _, headers := range [][]string{
+		{"X-User", "ann", "X-Tenant", "acme"}, {"X-User", "ann", "X-Tenant", "globex"}, {"X-User", "bob", "X-Tenant", "acme"},
+	} {
+		if resp, _, err := s.get("/ok", headers...); says(resp, err, http.StatusOK) != nil {
+			return fmt.Errorf("%v: %w", headers, says(resp, err, http.StatusOK))
+		}
+		resp, body, err := s.get("/ok", headers...)
+		if err := refused(resp, body, err, http.StatusTooManyRequests, true); err != nil {
+			return fmt.Errorf("%v: %w", headers, err)
+		}
+	}
+	for range 2 {
+		if resp, _, err := s.get("/ok", "X-User", "ann"); says(resp, err, http.StatusOK) != nil {
+			return says(resp, err, http.StatusOK)
+		}
+	}
+	return nil
+}
+
+// planned checks that a user has one request, three under the plan pro, and that used ones stay used
+// when the plan changes.
+func planned(s *Stage) error {
+	for i, x := range []struct {
+		user, plan string
+		refused    bool
+	}{
+		{"ann", "", false}, {"ann", "", true}, {"ann", "pro", false}, {"ann", "pro", false}, {"ann", "pro", true}, {"ann", "unknown", true},
+		{"bob", "unknown", false}, {"bob", "unknown", true},
+	} {
+		resp, body, err := s.get("/ok", "X-User", x.user, "X-Plan", x.plan)
+		if x.refused {
+			err = refused(resp, body, err, http.StatusTooManyRequests, true)
+		} else {
+			err = says(resp, err, http.StatusOK)
+		}
+		if err != nil {
+			return fmt.Errorf("request %d, %+v: %w", i, x, err)
+		}
+	}
+	return nil
+}
+
 // refused checks the response of a refusal.
 func refused(resp *http.Response, body string, err error, status int, retry bool) error {
 	if err := says(resp, err, status); err != nil {

@@ -31,6 +31,7 @@ type Guard struct {
 	atMost       api.Level // of criticality
 	resource     func(r *http.Request, route string) string
 	separator    string
+	plan         Value // nil for none
 	params       []param
 	costs        []cost
 	refunds      []string // units; see RefundOnError
@@ -56,7 +57,7 @@ func NewGuard(opts ...Option) *Guard {
 	for _, o := range opts {
 		o(g)
 	}
-	g.looks = g.origin != nil || g.criticality != nil || g.resource != nil || g.options != nil || len(g.params)+len(g.costs) > 0 || g.failure != nil || g.refuse != nil
+	g.looks = g.origin != nil || g.criticality != nil || g.plan != nil || g.resource != nil || g.options != nil || len(g.params)+len(g.costs) > 0 || g.failure != nil || g.refuse != nil
 	g.routes.Store(new(map[route]*api.Handle))
 	return g
 }
@@ -154,6 +155,9 @@ func (g *Guard) call(r *http.Request, inbound bool, opts []api.Option) (context.
 		if g.criticality != nil {
 			ctx = g.guard().WithReceivedCriticality(ctx, g.criticality(r), g.atMost)
 		}
+	}
+	if g.plan != nil {
+		opts = append(opts, api.Plan(g.plan(r)))
 	}
 	for _, p := range g.params {
 		if value := p.value(r); value != "" {

@@ -53,6 +53,11 @@ func Param(name string, value Value) Option {
 	return func(to *Guard) { to.params = append(to.params, param{name, value}) }
 }
 
+// Plan names the plan of each request's user or tenant, for hotspot rules with plans, as in
+// Plan(TrustedHeader("X-Plan", proxies...)); see api.Plan. "" means none. Callers gain by naming
+// another plan, so it must not come from them.
+func Plan(of Value) Option { return func(to *Guard) { to.plan = of } }
+
 // Cost estimates what each request takes of a unit, for rules with that unit; below 1 means nothing.
 // The handler settles it: see api.Cost, and api.FromContext for the call of r.Context().
 func Cost(unit string, estimate func(*http.Request) int64) Option {

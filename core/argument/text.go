@@ -7,7 +7,8 @@ import (
 )
 
 // String shows the value: text in quotes, so that "7" and 7 look different; long text as its
-// beginning and a hash; a composite value as its type and a hash.
+// beginning and a hash; a composite value as its type and a hash; the parts of a tuple with commas
+// between them.
 func (v Value) String() string {
 	switch v.kind {
 	case valueNone:
@@ -28,6 +29,8 @@ func (v Value) String() string {
 		return strconv.Quote(v.text)
 	case valueLong:
 		return strconv.Quote(v.text+"…") + "#" + strconv.FormatUint(v.bits, 36)
+	case valueTuple:
+		return v.tupleText()
 	}
 	return v.text + "#" + strconv.FormatUint(v.bits, 36)
 }

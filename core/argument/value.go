@@ -23,13 +23,14 @@ import (
 //   - a pointer to any of these equals its target, and a named type its underlying type;
 //   - structs and arrays are equal if they have the same type, not only one that prints the same,
 //     and equal contents;
-//   - maps, channels, functions and other pointers equal only themselves.
+//   - maps, channels, functions and other pointers equal only themselves;
+//   - several values in a row if their parts are equal; see [Tuple].
 //
 // The zero Value is the Value of nil: no value.
 type Value struct {
 	kind valueKind
 	bits uint64 // a number, or the hash of a larger value
-	text string // a string, the beginning of a long one, or a type
+	text string // a string, the beginning of a long one, a type, or parts
 }
 
 type valueKind uint8
@@ -43,6 +44,7 @@ const (
 	valueText
 	valueLong // text of more than MaxText bytes
 	valueDigest
+	valueTuple // its text has the parts, its bits are 1 if one of them is empty; see Tuple
 )
 
 // MaxText is the length in bytes of the longest text that a [Value] keeps. Longer text is
@@ -152,7 +154,7 @@ func (v Value) IsNone() bool { return v.kind == valueNone }
 
 // Hash returns a hash of the value that callers can't predict: it differs between processes.
 func (v Value) Hash() uint64 {
-	if v.kind == valueText {
+	if v.kind == valueText || v.kind == valueTuple {
 		return maphash.String(seed, v.text)
 	}
 	var number [9]byte // in pieces: hashing a struct uses its type, and costs three times as much
@@ -174,6 +176,9 @@ func (v Value) Clone() Value {
 // [MaxText] bytes with the same beginning share a key, and so do all values of a type that isn't
 // one of Go's scalar types.
 func (v Value) Key() string {
+	if v.kind == valueTuple {
+		return v.tupleKey()
+	}
 	bits := v.bits
 	if v.kind >= valueLong {
 		bits = 0 // a hash that differs between processes

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"sync"
 )
@@ -83,6 +84,14 @@ func copierOfStructs(t reflect.Type) copier {
 
 func copyMap(v reflect.Value) {
 	if v.IsNil() {
+		return
+	}
+	switch m := v.Addr().Interface().(type) { // without a reflection for each item
+	case *map[string]float64:
+		*m = maps.Clone(*m)
+		return
+	case *map[string]int:
+		*m = maps.Clone(*m)
 		return
 	}
 	fresh := reflect.MakeMapWithSize(v.Type(), v.Len())

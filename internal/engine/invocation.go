@@ -28,6 +28,7 @@ type Invocation struct {
 	params      []param
 	costs       []cost
 	values      []Occurrence           // last result of ArgValues
+	key         argument.Tuple         // for the keys of several parts
 	places      map[argument.Value]int // index of values, if those are many
 	index       *places                // of held and completions, if those are many
 	turns       []*turn                // turns that the call waits for; then unused turns of earlier calls
@@ -36,7 +37,7 @@ type Invocation struct {
 
 	ahead, behind *Invocation // its neighbors among the calls that sleep; see drain
 
-	_ [32]byte
+	_ [8]byte
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.

@@ -17,13 +17,22 @@ type Occurrence struct {
 func (inv *Invocation) ArgValues(index int) []Occurrence {
 	inv.valued = true
 	inv.values = inv.values[:0]
+	if i := inv.argAt(index); i >= 0 {
+		inv.addValues(inv.args[i])
+	}
+	return inv.values
+}
+
+// argAt returns the position of an argument, counted from the end if index is below 0, or -1 if there
+// is no such argument.
+func (inv *Invocation) argAt(index int) int {
 	if index < 0 {
 		index += len(inv.args)
 	}
-	if index >= 0 && index < len(inv.args) {
-		inv.addValues(inv.args[index])
+	if index >= len(inv.args) {
+		return -1
 	}
-	return inv.values
+	return max(index, -1)
 }
 
 // ParamValue returns the value attached under a name, or nil if nothing is or the attachment is
@@ -44,12 +53,16 @@ func (inv *Invocation) ParamValue(name string) (v *argument.Value, sole bool) {
 func (inv *Invocation) ParamValues(name string) []Occurrence {
 	inv.valued = true
 	inv.values = inv.values[:0]
+	inv.addParams(name)
+	return inv.values
+}
+
+func (inv *Invocation) addParams(name string) {
 	for i := range inv.params {
 		if p := &inv.params[i]; p.name == name {
 			inv.addValue(p.value)
 		}
 	}
-	return inv.values
 }
 
 // param is an attachment of a call.
@@ -112,5 +125,6 @@ func (inv *Invocation) forgetValues() {
 	if cap(inv.values) > most {
 		inv.values = nil
 	}
+	clear(inv.key[:cap(inv.key)])
 	inv.places = nil
 }

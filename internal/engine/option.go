@@ -69,6 +69,27 @@ func Param[T any](name string, value T) (o Option) {
 	return o
 }
 
+// planName is the name under which a call's plan is attached.
+const planName = "\x00plan"
+
+// Plan names the plan of the call.
+func Plan(name string) Option {
+	if name == "" {
+		return Option{}
+	}
+	return Param(planName, name)
+}
+
+// Plan returns the name of the call's plan, the last if there are several, or none.
+func (inv *Invocation) Plan() argument.Value {
+	for i := len(inv.params) - 1; i >= 0; i-- {
+		if p := &inv.params[i]; p.name == planName {
+			return p.value
+		}
+	}
+	return argument.Value{}
+}
+
 // Endpoint names the server of the resource that the call goes to.
 func Endpoint(addr string) Option { return Option{kind: optionEndpoint, param: param{name: addr}} }
 

@@ -65,7 +65,9 @@ func (t *Index[R, C]) follow(old *Index[R, C]) map[string]successor {
 	if len(left) == 0 {
 		return m.found
 	}
-	left = m.match(left, t.rules, old.rules, func(rule R) string { return fmt.Sprintf("%+v", spec.WithID(rule, "")) }, m.renumbered)
+	if m.mayRename(left, t.rules, old.rules) {
+		left = m.match(left, t.rules, old.rules, func(rule R) string { return fmt.Sprintf("%+v", spec.WithID(rule, "")) }, m.renumbered)
+	}
 	left = m.match(left, t.rules, old.rules, func(rule R) string { return rule.Info().ID }, nil)
 	m.match(left, t.rules, old.rules, func(rule R) string { return rule.Like() }, m.renamed)
 	return m.found
@@ -101,6 +103,26 @@ func (m *matching[R]) match(left []int, rules, old []R, key func(R) string, may 
 		candidates[k] = ids[1:]
 	}
 	return still
+}
+
+// mayRename reports whether any rule may have another ID than before: some ID is new or gone, or IDs
+// differ only in their numbers. Otherwise a rule can only go on as the one with its ID, and there is
+// no need to write all of them as text.
+func (m *matching[R]) mayRename(left []int, rules, old []R) bool {
+	for _, i := range left {
+		if _, known := m.old[rules[i].Info().ID]; !known {
+			return true
+		}
+	}
+	seen := make(map[string]bool, len(old))
+	for _, rule := range old {
+		id := rule.Info().ID
+		if seen[unnumbered(id)] || !m.ids[id] {
+			return true
+		}
+		seen[unnumbered(id)] = true
+	}
+	return false
 }
 
 func (m *matching[R]) renamed(before, after string) bool {

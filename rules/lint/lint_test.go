@@ -34,6 +34,10 @@ var knowledge = map[string]lint.Options{
 	}}},
 	"PN005": {Seen: &lint.Seen{Resources: []string{"GET /orders"}}},
 	"PN006": {CallerTimeout: 2 * time.Second},
+	"PN031": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
+		{Kind: core.KindHotspot, ID: "mistyped", Asked: true, Details: hotspot.Stats{Values: 1, UnknownPlans: 7, Top: []hotspot.ValueStats{{Passed: 1}}}},
+		{Kind: core.KindHotspot, ID: "listed", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}}},
+	}}},
 	"PN022": {CallerTimeout: 2 * time.Second},
 }
 

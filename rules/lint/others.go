@@ -2,8 +2,10 @@ package lint
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/penstock-go/penstock/breaker"
@@ -11,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
 )
@@ -32,15 +35,26 @@ func (l *linter) hotspots() {
 		}
 		for _, x := range r.Exceptions {
 			switch {
-			case x.Threshold == r.Threshold:
-				l.add("PN020", Notice, family, i, "exceptions", "the exception for %v has the rule's own threshold: remove it, or give it another", x.Value)
+			case x.Threshold == r.Threshold && !slices.ContainsFunc(r.Exceptions, starred): // or it may be one from an exception with stars
+				l.add("PN020", Notice, family, i, "exceptions", "the exception for %v has the rule's own threshold: remove it, or give it another", excepted(x))
 			case counts && x.Threshold > 0 && x.Threshold < 1:
-				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v admits nothing: only whole units count", x.Threshold, x.Value)
+				l.add("PN009", Warning, family, i, "exceptions", "the threshold of %v for %v admits nothing: only whole units count", x.Threshold, excepted(x))
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.Plans)) {
+			if limit := r.Plans[name]; counts && limit > 0 && limit < 1 {
+				l.add("PN009", Warning, family, i, "plans", "the threshold of %v for %s admits nothing: only whole units count", limit, shown.Label(name))
 			}
 		}
 		l.waits(family, i, r.Threshold > 0 && r.Behavior == hotspot.Throttle, r.MaxWait, distance(r.Interval, r.Threshold))
 		if r.Behavior == hotspot.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
 			l.add("PN021", Notice, family, i, "behavior", "without a burst the bucket of a value holds one token: its calls pass one by one, at least %v apart, and a call that is slightly early is refused; add burst", distance(r.Interval, r.Threshold))
+		}
+		if r.Match == spec.MatchExact && r.Resource != spec.AnyResource && slices.Contains(r.Keys, "resource") {
+			l.add("PN030", Notice, family, i, "keys", "the rule is for one resource, so the part resource of its keys is always %q: remove it, or set match for a rule of several resources", r.Resource)
+		}
+		if n := l.unknownPlans(r); n > 0 {
+			l.add("PN031", Warning, family, i, "plans", "%d calls named a plan that isn't listed, and had the rule's threshold of %v: list the plan, or correct its name", n, r.Threshold)
 		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
@@ -51,10 +65,37 @@ func (l *linter) hotspots() {
 	}
 }
 
+// starred reports whether an exception is for more than one key.
+func starred(x hotspot.Exception) bool { return slices.Contains(x.Values, hotspot.ValueOf("*")) }
+
+// excepted returns the value of an exception, or its parts.
+func excepted(x hotspot.Exception) any {
+	if len(x.Values) == 0 {
+		return x.Value
+	}
+	return x.Values
+}
+
+// unknownPlans returns the number of calls with a plan that the rule doesn't list.
+func (l *linter) unknownPlans(of hotspot.Rule) (n int64) {
+	if l.opts.Seen == nil {
+		return 0
+	}
+	for _, r := range l.opts.Seen.Rules {
+		if f, ok := r.Details.(hotspot.Stats); ok && r.ID == of.ID {
+			n += f.UnknownPlans
+		}
+	}
+	return n
+}
+
 // withoutValue returns a function that reports whether stats belong to a rule that could have applied
 // to some calls, none of them with a value.
 func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
-	none := func(v hotspot.ValueStats) bool { return of.Missing != hotspot.MissingNone && v.Value == `""` }
+	none := func(v hotspot.ValueStats) bool {
+		// As a whole, or as a part: quotes within a value are shown escaped.
+		return of.Missing != hotspot.MissingNone && strings.Contains(", "+v.Value+",", `, "",`)
+	}
 	return func(r core.RuleStats) bool {
 		if r.Kind != core.KindHotspot || r.ID != of.ID || !r.Asked {
 			return false
@@ -66,7 +107,10 @@ func withoutValue(of hotspot.Rule) func(core.RuleStats) bool {
 
 // argument returns the field that selects the values of a rule.
 func argument(r hotspot.Rule) string {
-	if r.Param != "" {
+	switch {
+	case len(r.Keys) > 0:
+		return "keys"
+	case r.Param != "":
 		return "param"
 	}
 	return "index"
@@ -75,7 +119,7 @@ func argument(r hotspot.Rule) string {
 // stricterHotspot reports whether loose admits every call that strict admits. It is only known for
 // rules that count calls.
 func stricterHotspot(strict, loose hotspot.Rule) bool {
-	return strict.Unit == "" && loose.Unit == "" && strict.Index == loose.Index && strict.Param == loose.Param && strict.Metric == loose.Metric &&
+	return strict.Unit == "" && loose.Unit == "" && strict.Index == loose.Index && strict.Param == loose.Param && slices.Equal(strict.Keys, loose.Keys) && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
 		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && stricterMissing(strict.Missing, loose.Missing) && strict.MaxValues == loose.MaxValues &&
 		enoughFor(strict, loose)

@@ -57,6 +57,7 @@ func optioned() {
 	nethttp.Param("tenant", nethttp.Header("X-Tenant")) // whoever sends it
 	nethttp.Param("ip", nethttp.ClientIP(proxies...))   // X-Forwarded-For of these only
 	nethttp.Param("id", nethttp.PathValue("id"))
+	nethttp.Plan(nethttp.TrustedHeader("X-Plan", proxies...))
 }
 
 func overall(mux *http.ServeMux, proxies []netip.Prefix) http.Handler {

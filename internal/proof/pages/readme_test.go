@@ -112,6 +112,11 @@ func param(ctx context.Context, userID string) (api.Admitted, error) {
 	return e, err
 }
 
+func onPlan(ctx context.Context, userID string) (api.Admitted, error) {
+	e, err := api.Entry(ctx, "GET /orders", api.Param("user", userID), api.Plan("pro"))
+	return e, err
+}
+
 func args(ctx context.Context, reportName string, from, to time.Time) (api.Admitted, error) {
 	e, err := api.Entry(ctx, "GET /report", api.Args(reportName, from, to))
 	return e, err

@@ -53,6 +53,10 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`keys: has only the resource`,
+	`exceptions: entry \d+ has (a value|values|\d+ values), but the rule's`,
+	`exceptions: entry \d+ is about all keys`,
+	`exceptions: .* appears twice`,
 	`unit: has no meaning for strict: false`,
 	`maxQueue: has no meaning for a rule with a unit`,
 	`threshold: is .*: use a whole number from 0 to 1000000000$`, // more only with a unit
@@ -65,6 +69,7 @@ var unsaid = []string{
 var rare = map[string][]map[string]any{
 	"flow": {
 		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
+		{"resource": "/a*b/*", "match": "path", "threshold": 1},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket"},
 		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
 		{"resource": "a", "threshold": 1, "unit": "calls"},
@@ -76,6 +81,10 @@ var rare = map[string][]map[string]any{
 	},
 	"hotspot": {
 		{"resource": "a", "param": "b", "threshold": 1, "unit": "c", "strict": false},
+		{"resource": "a", "keys": []string{"resource"}, "threshold": 1},
+		{"resource": "a", "keys": []string{"param a", "origin"}, "threshold": 1, "exceptions": []any{map[string]any{"value": "x", "threshold": 1}}},
+		{"resource": "a", "keys": []string{"param a", "origin"}, "threshold": 1, "exceptions": []any{map[string]any{"values": []any{"*", "*"}, "threshold": 1}}},
+		{"resource": "a", "param": "b", "threshold": 1, "exceptions": []any{map[string]any{"value": "x", "threshold": 1}, map[string]any{"value": "x", "threshold": 1}}},
 	},
 	"isolation": {
 		{"resource": "a", "threshold": 1_000_000_001, "unit": "bytes"},
@@ -105,6 +114,11 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		values = []any{0, 0.5, 0.25, 1, 1.5, 2, -1, "512MiB", "1GiB", "0B", "1GB", "-1B", "1 B", "9999999999GiB", "2000000TiB", true}
 	case *argument.Value:
 		values = []any{"a", 1, 1.5, true, "", strings.Repeat("x", 64), strings.Repeat("x", 65)}
+	case *[]argument.Value:
+		values = []any{[]any{"a", 1}, []any{"*", "b"}, []any{"a", "b", true}, []any{"a"}, []any{"*", "*"}, []any{"", "a"}, []any{strings.Repeat("x", 65), 1}, []any{nil, 1}, []any{"a", 1, 2, 3, 4}, "a"}
+	case *map[string]float64:
+		one := func(name string, v any) map[string]any { return map[string]any{name: v} }
+		values = []any{one("a", 1), one("a", 0.5), map[string]any{"a": 1, "b": 0}, one("", 1), one(strings.Repeat("x", 64), 1), one(strings.Repeat("x", 65), 1), one("a", -1), one("a", 1e15), one("a", 1.1e15), one("a", "1"), []any{1}}
 	case *spec.Share:
 		with := func(key string, v any) map[string]any { return map[string]any{"by": "param tenant", key: v} }
 		values = []any{
@@ -148,7 +162,8 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 	case *string:
 		values = []any{"", "a", "b", "*", "GET /a/*", "GET /a/*/b", "* /a", "*/b", "/*", "a*b", "/a*b/*", "/x", "a(", longText[1:], longText, 5, true}
 	case *[]string:
-		values = []any{[]string{}, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}, []string{""}, []string{" "}, []string{longText}, "a", []any{1}}
+		values = []any{[]string{}, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}, []string{""}, []string{" "}, []string{longText}, "a", []any{1},
+			[]string{"param a"}, []string{"param a", "origin"}, []string{"arg 0", "arg -1000", "resource"}, []string{"arg 1001"}, []string{"arg 01"}, []string{"param "}, []string{"origin", "origin"}}
 	case *float64:
 		values = []any{0, 1e-9, 0.5, 1, 1.5, 2, 100, 1e9, 1e9 + 1, 1e15, 1.1e15, 2e15, -0.5, -1, "1", true}
 	case *int:

@@ -31,6 +31,9 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		}}), nil
 	case *argument.Value:
 		return append(described, member{"type", []string{"string", "number", "boolean"}}, member{"maxLength", longest[within]}), nil
+	case *[]argument.Value:
+		item := object{{"type", []string{"string", "number", "boolean"}}, {"maxLength", longest[within]}}
+		return append(described, member{"type", "array"}, member{"items", item}, member{"minItems", 2}, member{"maxItems", hotspot.MaxKeys}), nil
 	case interface{ SetBool(bool) }:
 		return append(described, member{"type", "boolean"}), nil
 	case *spec.Percent:
@@ -47,8 +50,11 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		return append(described, lengths(path, key, "minLength", "maxLength")...), nil
 	case *[]string:
 		item := append(object{{"type", "string"}}, lengths(path, key+".", "minLength", "maxLength")...)
+		if p, ok := patterns[within+"."]; ok {
+			item = append(item, member{"pattern", p})
+		}
 		described = append(described, member{"type", "array"}, member{"items", item})
-		if isRequired(field) { // names must be unique; exclude may repeat one
+		if isRequired(field) || within == "hotspot.keys" { // names must be unique; exclude may repeat one
 			described = append(described, member{"uniqueItems", true})
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil
@@ -60,6 +66,14 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 		return append(described, member{"type", "object"}, member{"maxProperties", spec.MaxWeights},
 			member{"propertyNames", object{{"minLength", 1}, {"maxLength", pattern.MaxName}}},
 			member{"additionalProperties", object{{"type", "integer"}, {"minimum", s.least}, {"maximum", s.most}}}), nil
+	case *map[string]float64:
+		s, ok := rangeOf(within, key)
+		if !ok {
+			return nil, fmt.Errorf("has no range: add one to spans")
+		}
+		return append(described, member{"type", "object"}, member{"maxProperties", hotspot.MaxPlans},
+			member{"propertyNames", object{{"minLength", 1}, {"maxLength", argument.MaxText}}},
+			member{"additionalProperties", append(object{{"type", "number"}}, s.describe()...)}), nil
 	case *int, *float64:
 		kind := "number"
 		if _, whole := x.(*int); whole {

@@ -144,7 +144,11 @@ func (g *generator) structure(t reflect.Type, path string) (object, error) {
 		described = append(described, member{"oneOf", []object{
 			{{"required", []string{"index"}}},
 			{{"required", []string{"param"}}, {"properties", object{{"param", object{{"minLength", 1}}}}}},
+			{{"required", []string{"keys"}}, {"properties", object{{"keys", object{{"minItems", 1}}}}}},
 		}})
+	}
+	if path == "hotspot.exceptions" {
+		described = append(described, member{"oneOf", []object{{{"required", []string{"value"}}}, {{"required", []string{"values"}}}}})
 	}
 	cases := cases[path]
 	if named {
@@ -245,7 +249,8 @@ func (g *generator) clauses(t reflect.Type, list []clause) (object, error) {
 				must = object{{"pattern", c.value}}
 			case lacking:
 				one := object{{"properties", object{{"value", object{{"const", c.value}}}}}, {"required", []string{"value"}}}
-				must = object{{"not", object{{"contains", one}}}}
+				part := object{{"properties", object{{"values", object{{"contains", object{{"const", c.value}}}}}}}, {"required", []string{"values"}}}
+				must = object{{"not", object{{"contains", object{{"anyOf", []object{one, part}}}}}}}
 			case other:
 				must = object{{"not", object{{"const", c.value}}}}
 			}

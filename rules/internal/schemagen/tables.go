@@ -42,6 +42,7 @@ var spans = map[string]span{
 	"hotspot.burst":                {0, flow.MaxCostBurst},
 	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
 	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
+	"hotspot.plans":                {0, hotspot.MaxThreshold},
 
 	"system.threshold": {0, system.MaxThreshold},
 	"system.buckets":   {0, stat.MaxBuckets},
@@ -94,15 +95,17 @@ var (
 		"flow.origin": pattern.MaxName, "flow.ref": pattern.MaxName, "flow.unit": flow.MaxUnit, "hotspot.unit": flow.MaxUnit, "isolation.unit": flow.MaxUnit,
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
-		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText,
+		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText, "hotspot.exceptions.values": argument.MaxText,
+		"hotspot.keys": hotspot.MaxKeys, "hotspot.keys.": pattern.MaxName + len("param "),
 	}
 )
 
 // patterns are expressions that the values of fields match.
-var patterns = map[string]string{
+var patterns = map[string]string{ // with a dot at the end: of their items
 	"flow.share.by": `^(origin|param \S(.*\S)?)$`, "flow.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
 	"isolation.share.by": `^(origin|param \S(.*\S)?)$`, "isolation.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
-	"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
+	"hotspot.keys.": `^(origin|resource|param \S(.*\S)?|arg (0|-?([1-9][0-9]{0,2}|1000)))$`,
+	"flow.unit":     aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
 }
 
 const aUnit = `^[A-Za-z0-9._-]*$`
