@@ -40,7 +40,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	e, resource := t.Engine, at.Resource
 	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
 	c.scope = scope{rule: r, engine: e, resource: resource}
-	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" {
+	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" && !r.Together {
 		c.node = &resource.StatisticNode
 	}
 	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {

@@ -111,7 +111,7 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int) *valueLease {
 // newLeaseLocked creates the lease of a cell, in the rest that of a number.
 func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
-	key := family.SharedKey(m, r.Unit, "hotspot", r.ID, c.refusal.Resource, r.Mode.String())
+	key := family.SharedKey(m, core.KindHotspot, r.Info(), r.Unit, c.refusal.Resource, r.Mode.String())
 	if x.isRest() {
 		key = m.Key(key, "rest")
 	} else {

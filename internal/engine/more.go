@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 )
@@ -62,6 +63,7 @@ func (e Entry) another(ctx context.Context, unit string) (*Invocation, error) {
 		entrance: inv.entrance, node: inv.node, origin: inv.origin,
 	}
 	m.params = append(m.params[:0], inv.params...)
+	m.homes = append(m.homes[:0], inv.homes...) // a rule that counts the call also counts what it asks for
 	m.beyond = inv.beyond
 	return m, nil
 }
@@ -260,6 +262,11 @@ func (e Entry) join(m *Invocation) error {
 		}
 	}
 	m.empty(m.held)
+	for _, home := range m.homes {
+		if !slices.Contains(inv.homes, home) {
+			inv.homes = append(inv.homes, home)
+		}
+	}
 	inv.costs[i].more += from.n
 	if counted {
 		inv.costs[i].counted += from.n

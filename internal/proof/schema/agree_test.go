@@ -54,6 +54,8 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`together: has no meaning for a rule of one resource`,
+	`together: has no meaning for origin other`,
 	`unit: has no meaning for strict: false`,
 	`maxQueue: has no meaning for a rule with a unit`,
 	`threshold: is .*: use a whole number from 0 to 1000000000$`, // more only with a unit
@@ -73,6 +75,7 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 9, "unit": "a", "estimate": 5, "behavior": "tokenBucket", "burst": 3},
 		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
+		{"resource": "*", "threshold": 1, "together": true, "origin": "other"},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
 	},
 	"hotspot": {
