@@ -242,8 +242,9 @@ func TestTogetherShares(t *testing.T) {
 	})
 }
 
-// A running call asks for more under a rule that counts it, also from a nested call, which the rule
-// doesn't count; and what it used is settled once.
+// A running call asks for more under a rule that counts it; a nested call, which the rule doesn't
+// count, asks for nothing there; and what it used is settled once. A call that the rule counts only
+// once it asks for more includes calls nested in it from then on.
 func TestTogetherMore(t *testing.T) {
 	g := newGuard(t, api.Config{}, flow.Rule{ID: "all", Resource: ".*", Match: spec.MatchRegex, Together: true, Unit: "tokens", Threshold: 100, Interval: time.Hour, Buckets: 1})
 	outer, err := g.Entry(t.Context(), "a", api.Cost("tokens", 60))
@@ -259,9 +260,17 @@ func TestTogetherMore(t *testing.T) {
 	outer.Exit()
 	_, err = g.Entry(t.Context(), "b", api.Cost("tokens", 71))
 	require.ErrorIs(t, err, api.ErrBlocked)
-	e, err := g.Entry(t.Context(), "b", api.Cost("tokens", 70))
+	e, err := g.Entry(t.Context(), "b", api.Cost("tokens", 60))
 	require.NoError(t, err)
 	e.Exit()
+
+	late, err := g.Entry(t.Context(), "a")
+	require.NoError(t, err)
+	require.NoError(t, late.More(t.Context(), "tokens", 10))
+	in, err := g.Entry(late.Context(), "b", api.Cost("tokens", 50))
+	require.NoError(t, err)
+	in.Exit()
+	late.Exit()
 }
 
 // Under many goroutines that call several routes, some nested, while rules are reloaded, the outer
@@ -351,7 +360,11 @@ func TestTogetherInACluster(t *testing.T) {
 		Hotspot:   []hotspot.Rule{{ID: "hotspot", Resource: "h/*", Match: spec.MatchPrefix, Together: true, Param: "user", Threshold: 6, Cluster: shared}},
 	}
 	var members []*api.Guard
-	for range 2 {
+	for i := range 2 {
+		if i == 1 { // as while the patterns are being changed
+			set = set.Clone()
+			set.Flow[0].Resource, set.Isolation[0].Resource, set.Hotspot[0].Resource = "f*", "i*", "h*"
+		}
 		g, err := api.New(api.Config{Clock: clock, Cluster: cluster.Config{Store: store}, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		t.Cleanup(func() { assert.NoError(t, g.Close()) })
@@ -375,5 +388,47 @@ func TestTogetherInACluster(t *testing.T) {
 		for _, e := range entries {
 			e.Exit()
 		}
+	}
+}
+
+// A rule that counts all its names together applies besides the nearest rules of each name, whatever
+// the two match, and displaces none of them; and it counts names beyond the cap.
+func TestTogetherDisplacesNone(t *testing.T) {
+	apart := []flow.Rule{
+		{ID: "name", Resource: "a/b/1", Threshold: 100},
+		{ID: "path", Resource: "a/*/2", Match: spec.MatchPath, Threshold: 100},
+		{ID: "prefix", Resource: "a/*", Match: spec.MatchPrefix, Threshold: 100},
+		{ID: "rest", Resource: "*", Threshold: 100},
+	}
+	nearest := map[string]string{"a/b/1": "name", "a/b/2": "path", "a/b/3": "prefix", "b": "rest"}
+	for _, together := range []flow.Rule{
+		{Resource: "*"}, {Resource: "a/*", Match: spec.MatchPrefix}, {Resource: "a/*/2", Match: spec.MatchPath}, {Resource: ".*", Match: spec.MatchRegex},
+	} {
+		together.ID, together.Together, together.Threshold = "all", true, 2
+		g := newGuard(t, api.Config{Caps: api.Caps{Resources: 2}}, append([]flow.Rule{together}, apart...)...)
+		matched := 0
+		for _, name := range []string{"a/b/1", "a/b/2", "a/b/3", "b"} {
+			x, err := g.Explain(t.Context(), name, api.Inbound())
+			require.NoError(t, err)
+			var ids []string
+			for _, r := range x.Rules {
+				ids = append(ids, r.ID)
+			}
+			assert.Contains(t, ids, nearest[name], together.Resource)
+			assert.Len(t, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return id == "all" }), 1)
+			if slices.Contains(ids, "all") {
+				matched++
+			}
+		}
+		admitted := 0
+		for _, name := range []string{"a/b/1", "a/b/2", "a/b/3", "b"} {
+			e, err := g.Entry(t.Context(), name, api.Inbound())
+			if err == nil {
+				admitted++
+			}
+			e.Exit()
+		}
+		assert.Equal(t, 4-max(0, matched-2), admitted, together.Resource)
+		assert.GreaterOrEqual(t, matched, 1)
 	}
 }

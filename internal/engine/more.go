@@ -63,7 +63,6 @@ func (e Entry) another(ctx context.Context, unit string) (*Invocation, error) {
 		entrance: inv.entrance, node: inv.node, origin: inv.origin,
 	}
 	m.params = append(m.params[:0], inv.params...)
-	m.homes = append(m.homes[:0], inv.homes...) // a rule that counts the call also counts what it asks for
 	m.beyond = inv.beyond
 	return m, nil
 }
@@ -262,7 +261,7 @@ func (e Entry) join(m *Invocation) error {
 		}
 	}
 	m.empty(m.held)
-	for _, home := range m.homes {
+	for _, home := range m.homes { // of rules that count the call from now on
 		if !slices.Contains(inv.homes, home) {
 			inv.homes = append(inv.homes, home)
 		}
