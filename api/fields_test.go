@@ -71,7 +71,10 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 			fits: fits,
 			fields: map[string]field[flow.Rule]{
-				"id":           {say: func(r *flow.Rule) { r.ID = "mine" }},
+				"id": {say: func(r *flow.Rule) { r.ID = "mine" }},
+				"together": {func(r *flow.Rule) { r.Together = true }, func(r flow.Rule) bool {
+					return !r.Info().Named() && r.Relation != flow.Associated && !warms(r) && r.Origin != flow.OriginOther
+				}},
 				"threshold":    {say: func(r *flow.Rule) { r.Threshold = 7 }},
 				"interval":     {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
 				"buckets":      {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
@@ -135,6 +138,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			},
 			fields: map[string]field[hotspot.Rule]{
 				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"together":  {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
 				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
 				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
 				"keys":      {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
@@ -247,6 +251,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			fits:  func(r isolation.Rule) bool { return r.Shed == api.ShedNone || r.MaxQueue > 0 },
 			fields: map[string]field[isolation.Rule]{
 				"id":        {say: func(r *isolation.Rule) { r.ID = "mine" }},
+				"together":  {func(r *isolation.Rule) { r.Together = true }, func(r isolation.Rule) bool { return !r.Info().Named() }},
 				"threshold": {say: func(r *isolation.Rule) { r.Threshold = 7 }},
 				"maxQueue":  {say: queue},
 				"maxWait":   {say: queue},

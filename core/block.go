@@ -59,12 +59,12 @@ var ErrDraining = errors.New("the server is draining: calls no longer wait")
 // up. See the retries of upstream rules.
 var ErrRetryBudget = errors.New("penstock: too many retries in flight")
 
-// BlockError names the rule that rejected a call. There is one for each rule and resource, made
-// with the rule, and one for each rejected value or caller if a rule limits them individually. So a
+// BlockError names the rule that rejected a call. There is one for each rule and resource (or one for
+// the rule, if it counts all its resources together), made with the rule, and one for each rejected value or caller if a rule limits them individually. So a
 // rejection allocates nothing, and an error contains nothing about a particular call.
 type BlockError struct {
 	Kind     Kind           // the family of the rule
-	Resource string         // resource of the call
+	Resource string         // resource of the call, or the pattern of a rule that counts all its resources together
 	Rule     string         // the rule's ID; for KindCustom, the reason passed to Refuse
 	Origin   string         // for a flow rule, its origin as declared; otherwise ""
 	Value    argument.Value // for a hotspot rule, the rejected value, or a key with Parts; otherwise none

@@ -32,6 +32,8 @@ type controller struct {
 type kept struct {
 	queue  *queue
 	bucket *bucket
+	// rehearsed has the turns in shares of a rule in shadow mode, which nobody awaits.
+	rehearsed *queue
 }
 
 // newController returns the controller of a rule at a resource. It continues old unless that is
@@ -40,7 +42,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	e, resource := t.Engine, at.Resource
 	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
 	c.scope = scope{rule: r, engine: e, resource: resource}
-	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" {
+	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" && !r.Together {
 		c.node = &resource.StatisticNode
 	}
 	if r.Relation == Associated && r.Mode == spec.Enforce && !at.Looks {
@@ -60,7 +62,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	refused := family.Refused(core.KindFlow, resource.Name(), r.Info())
 	refused.Origin = r.Origin
 	c.refusal = engine.NewCounted(refused, c, record, before)
-	c.enforcer = c.newEnforcer(t.Revision, old)
+	c.enforcer = c.newEnforcer(t.Revision)
 	switch {
 	case r.leases():
 		c.enforcer = newLeased(c, c.enforcer, t.Member, old)
@@ -74,22 +76,20 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 }
 
 // newEnforcer returns the enforcer for the rule's metric and behavior.
-func (c *controller) newEnforcer(revision uint64, old *controller) enforcer {
+func (c *controller) newEnforcer(revision uint64) enforcer {
 	switch r := &c.rule; {
 	case r.Behavior.queues():
 		// Turns that were assigned stay; only the next cost changes.
-		if c.kept.queue != nil && old != nil && (r.fair() || old.rule.fair()) && (r.Mode == spec.Shadow) != (old.rule.Mode == spec.Shadow) {
-			// Turns in shares that nobody awaits, and others, don't mix.
-			before := c.kept.queue
-			c.kept.queue = newQueue()
-			c.kept.queue.follow(before.last())
-		}
 		c.kept.queue = cmp.Or(c.kept.queue, newQueue())
-		p := &pacer{c, c.kept.queue}
-		if r.fair() {
-			return &fairPacer{p, family.NewTenants(r.Share, r.Shed, MaxPerShareQueue, c.engine.Now), revision}
+		if !r.fair() {
+			return &pacer{c, c.kept.queue}
 		}
-		return p
+		q := c.kept.queue
+		if r.Mode == spec.Shadow {
+			c.kept.rehearsed = cmp.Or(c.kept.rehearsed, newQueue())
+			q = c.kept.rehearsed
+		}
+		return &fairPacer{&pacer{c, q}, family.NewTenants(r.Share, r.Shed, MaxPerShareQueue, c.engine.Now), revision}
 	case r.Behavior == TokenBucket:
 		c.kept.bucket = cmp.Or(c.kept.bucket, newBucket(*r))
 		return newTokens(c, c.kept.bucket)

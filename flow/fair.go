@@ -103,18 +103,20 @@ func (q *queue) takeShare(inv *engine.Invocation, c *meter.ShareTurn, e *fairPac
 	return 0, ok
 }
 
+// retryAfter is unknown: it depends on the calls of other tenants.
+func (e *fairPacer) retryAfter(_, _ int64) (wait time.Duration, known bool) { return 0, false }
+
 func (e *fairPacer) explain(inv *engine.Invocation, n *node.StatisticNode, j *core.Judgement) {
 	c := e.turn(inv, e.lookPerUnit(inv.Now(), n))
 	e.queue.mu.Lock()
 	look, wait := e.queue.turns.LookShare(inv.Now(), &c)
-	if !look.Runs && !look.Waits {
-		wait = e.queue.turns.Wait(inv.Now(), c.Cost, false)
-	}
 	e.queue.mu.Unlock()
-	inv.JudgeWait(j, wait, look.Runs || look.Waits, e.rule.MaxWait)
-	j.About = !look.Runs
-	if look.Waits {
-		j.Why = family.PlaceInShare(&look)
+	switch {
+	case look.Waits:
+		inv.JudgeWait(j, wait, true, e.rule.MaxWait)
+		j.About, j.Why = true, family.PlaceInShare(&look)
+	case !look.Runs:
+		inv.JudgeRefused(j, 0, false)
 	}
 	j.Measures = []core.Measure{engine.MeasureTurns(wait, e.rule.MaxWait, nil), {
 		Of: "calls queued in its share", For: e.tenants.Name(&look.ShareStats), Measured: float64(look.Queued), Limit: float64(e.tenants.Sharing.PerShare),
@@ -131,7 +133,10 @@ func sharesOf(controllers []*controller) core.Details {
 		}
 		q := e.queue
 		q.mu.Lock()
-		largest, others, n := q.turns.SharesOfTurns(family.Most, &e.tenants.Sharing)
+		if c.rule.Mode == spec.Shadow {
+			q.turns.ExpireShares(c.engine.Now())
+		}
+		largest, others, n := q.turns.SharesOfTurns(family.Most)
 		q.mu.Unlock()
 		f.AddTurns(c.refusal.Resource, e.tenants, c.rule.Threshold, largest, others, n)
 	}

@@ -118,7 +118,7 @@ func TestTurnIsDisplaced(t *testing.T) {
 	g.comes("a1", "a2", "a3", "a4", "b1")
 	g.pass(time.Second)
 	assert.Equal(t, map[string]int64{"a1": 0, "a2": 100, "b1": 200}, g.ran())
-	assert.EqualError(t, g.errs["a3"], `penstock: flow rule "turns" blocked "orders": the queue was full, and a call of another tenant or a higher level took its place`)
+	assert.EqualError(t, g.errs["a3"], `penstock: flow rule "turns" blocked "orders": the queue was full, and a call of another tenant, a higher level or a higher priority took its place`)
 	require.ErrorIs(t, g.errs["a4"], core.ErrBlocked)
 }
 
@@ -242,4 +242,97 @@ func TestShadowOfTurnsOfShares(t *testing.T) {
 			assert.GreaterOrEqual(t, times[i+1]-times[i], int64(100))
 		}
 	}
+}
+
+// A turn that was lost in a share serves later calls in a queue without shares.
+func TestALostTurnIsReused(t *testing.T) {
+	fair, plain := sharedThrottle(200*ms), throttle(10, time.Second)
+	plain.ID, plain.Resource = "plain", "plain"
+	g := newQueueGuard(t, fair)
+	g.load(fair, plain)
+	for range 5 {
+		g.comes("a1", "a2", "a3", "a4", "b1", "b2")
+		g.pass(time.Second)
+		g.all.Wait()
+		clear(g.errs)
+		done := make(chan error, 6)
+		for i := range 6 {
+			parked := g.clock.Parked()
+			go func() {
+				e, err := g.Enter(t.Context(), "plain", nil)
+				e.Exit()
+				done <- err
+			}()
+			if i > 0 {
+				g.clock.AwaitParked(parked + 1)
+			} else {
+				require.NoError(t, <-done)
+			}
+		}
+		g.pass(2 * time.Second)
+		for range 5 {
+			require.NoError(t, <-done)
+		}
+	}
+}
+
+// A call that also waits for another queue wakes for its turn in the share, and wakes the next one.
+func TestATurnInAShareOfACallThatLingers(t *testing.T) {
+	fair, slow := sharedThrottle(5*time.Second), throttle(0.5, 5*time.Second)
+	slow.ID, slow.Origin = "slow", "slow"
+	g := newQueueGuard(t, fair)
+	g.load(fair, slow)
+	at := make(map[string]time.Duration)
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for i, name := range []string{"a slow", "b slow", "c fast"} {
+		parked, done := g.clock.Parked(), make(chan struct{})
+		all.Go(func() {
+			defer close(done)
+			e, err := g.Enter(engine.WithOrigin(t.Context(), name[2:]), "orders", []engine.Option{engine.Param("tenant", name[:1])})
+			assert.NoError(t, err)
+			e.Exit()
+			mu.Lock()
+			at[name] = time.Duration(g.Now() - start.UnixNano())
+			mu.Unlock()
+		})
+		if i > 0 {
+			g.clock.AwaitParked(parked + 1)
+		} else {
+			<-done
+		}
+	}
+	for _, waits := range []int{1, 0} { // each step of the clock ends once the calls that it woke have looked
+		for int(g.Waiting()) > waits {
+			g.clock.Advance(50 * ms)
+			require.Eventually(t, func() bool { return g.clock.Parked() == int(g.Waiting()) }, time.Minute, time.Microsecond)
+		}
+	}
+	all.Wait()
+	assert.Equal(t, map[string]time.Duration{"a slow": 0, "b slow": 2 * time.Second, "c fast": 200 * ms}, at)
+}
+
+// The turns of a rule in shadow mode delay nobody once it is enforced, and its stats follow the clock.
+func TestShadowTurnsStayInShadow(t *testing.T) {
+	r := sharedThrottle(time.Second)
+	r.Mode = spec.Shadow
+	g := newQueueGuard(t, r)
+	g.comes("a1", "a2", "a3", "b1")
+	g.pass(150 * ms)
+	lines := func() []string {
+		stats, ok := trial.Figures(t, g.Engine, "turns").Details.(core.Shares)
+		require.True(t, ok)
+		return stats.Lines(start)
+	}
+	assert.Equal(t, []string{"share a: rate 5, 1 queued, 2 served", "share b: rate 5, 1 queued, 0 served"}, lines())
+	g.pass(time.Minute)
+	assert.Equal(t, []string{"share a: holds 0, 0 queued, 3 served", "share b: holds 0, 0 queued, 1 served"}, lines())
+	g.comes("a4", "a5")
+	g.load(flow.Rule{ID: "turns", Resource: "orders", Threshold: 1000})
+	r.Mode = spec.Enforce
+	g.load(r)
+	g.comes("c1", "c2")
+	g.pass(time.Second)
+	ran := g.ran()
+	assert.Equal(t, ran["c1"]+100, ran["c2"])
 }

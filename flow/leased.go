@@ -59,7 +59,7 @@ func (e *leased) continueCallers(old *controller) {
 // doesn't share with an enforced one.
 func (e *leased) share(origin string) family.Shared {
 	r, m := &e.rule, e.member
-	key := family.SharedKey(m, r.Unit, "flow", r.ID, e.resource.Name(), origin, r.Mode.String())
+	key := family.SharedKey(m, core.KindFlow, r.Info(), r.Unit, e.resource.Name(), origin, r.Mode.String())
 	switch {
 	case r.Metric == Concurrency:
 		return family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)

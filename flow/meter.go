@@ -20,10 +20,10 @@ func (p private) String() string { return fmt.Sprintf("%s, revision %d", p.rule,
 
 // private reports whether the rule has its window or semaphore to itself, because not every call
 // there counts in it: in shadow mode only calls that it would admit, with a unit only the calls that
-// name it, and on the overflow resource only names that it matches. An associated rule only reads,
-// for every call.
+// name it, on the overflow resource only names that it matches, and for all names together only calls
+// that aren't nested. An associated rule only reads, for every call.
 func (r Rule) private(resource string) bool {
-	return r.Relation != Associated && (r.Mode == spec.Shadow || r.Unit != "" || !r.Info().Named() && resource == node.OverflowName)
+	return r.Relation != Associated && (r.Mode == spec.Shadow || r.Unit != "" || r.Together || !r.Info().Named() && resource == node.OverflowName)
 }
 
 // meterAfter names the window or semaphore of a rule that follows old, which may be nil. A rule
@@ -72,9 +72,10 @@ func owned(m meter.Meter) bool {
 }
 
 // inShadow reports whether the rule's meters keep no node alive. The overflow resource's node is
-// never evicted: a rule that becomes enforced there keeps the meters it had in shadow mode.
+// never evicted, nor is a home: a rule that becomes enforced there keeps the meters it had in shadow
+// mode.
 func (r Rule) inShadow(resource string) bool {
-	return r.Mode == spec.Shadow && (r.Relation == Associated || r.role() != engine.RoleCluster || resource != node.OverflowName)
+	return r.Mode == spec.Shadow && !r.Together && (r.Relation == Associated || r.role() != engine.RoleCluster || resource != node.OverflowName)
 }
 
 // goesOnFrom reports whether the rule counts the same calls on a resource as its predecessor, in

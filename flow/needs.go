@@ -15,7 +15,7 @@ func (t *table) findNeeds() {
 		case r.Mode == spec.Off:
 		case r.Relation == Associated:
 			t.looking = append(t.looking, r)
-		case r.Match == spec.MatchRegex && r.Mode != spec.Shadow && r.counts() && !known[n]:
+		case r.Match == spec.MatchRegex && !r.Together && r.Mode != spec.Shadow && r.counts() && !known[n]:
 			known[n] = true
 			t.perhaps = append(t.perhaps, n)
 		}

@@ -26,7 +26,8 @@ type Rule struct {
 	// reload. If empty, it is derived from the other fields.
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
-	// every resource that no other enforced flow rule applies to. Each resource has its own limit.
+	// every resource that no other enforced flow rule applies to. Each resource has its own limit,
+	// unless the rule counts them Together.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -38,6 +39,12 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
+	// Together gives all names that the rule matches one limit, besides the rules for single names:
+	// the rule applies whether or not another is more specific, and replaces none. A call nested in
+	// one that the rule has counted isn't counted again until that one exits. "*" counts inbound
+	// calls; for all, use a regular expression, such as ".*". Only for patterns, without
+	// Associated, WarmUp, WarmUpThrottle and origin "other".
+	Together bool `yaml:"together,omitempty"`
 	// Threshold is the limit: units per Interval for QPS, units in flight for Concurrency. Finite
 	// and not negative; 0 blocks every call. Fractions are exact for the spacing of a throttle and
 	// the rate of a token bucket; elsewhere they are rounded down: 1.5 admits one call per
@@ -153,7 +160,7 @@ const (
 // [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkShared(), r.checkUnit(), r.checkShare()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkTogether(), r.checkShared(), r.checkUnit(), r.checkShare()); err != nil {
 		return r, err
 	}
 	r.Share = r.Share.Normalized(MaxPerShareQueue)
@@ -238,6 +245,21 @@ func (r Rule) checkRead() error {
 	return nil
 }
 
+// checkTogether refuses fields that depend on a single resource.
+func (r Rule) checkTogether() error {
+	switch {
+	case !r.Together:
+		return nil
+	case r.Relation == Associated:
+		return spec.BadField("together", "has no meaning for relation associated, which counts one resource for all: remove it")
+	case r.Behavior.warmsUp():
+		return spec.BadField("together", "has no meaning for behavior %s, which follows the calls of one resource: remove it, or set behavior to reject, throttle or tokenBucket", r.Behavior)
+	case r.Origin == OriginOther:
+		return spec.BadField("together", "has no meaning for origin other, which gives each caller of a resource a limit: remove it, name a caller, or use a hotspot rule with a param that names it")
+	}
+	return nil
+}
+
 // unread returns the error for a field that the rule's metric or behavior doesn't use. readers
 // names the behaviors that do.
 func (r Rule) unread(field, readers string) error {
@@ -303,6 +325,9 @@ func (r Rule) limit() int64 { return int64(math.Floor(r.Threshold)) }
 // threshold is still the same.
 func (r Rule) Like() string {
 	id := "flow:" + r.Resource
+	if r.Together {
+		id += ":together"
+	}
 	if r.Metric != QPS {
 		id += ":" + r.Metric.String()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -13,7 +14,7 @@ import (
 type scope struct {
 	rule     Rule
 	engine   *engine.Engine
-	resource *engine.Resource
+	resource *engine.Resource // the home of a rule that counts all names together
 	ref      *engine.Resource // the resource that an enforced associated rule reads; see other
 
 	// node counts every call of the rule. It is nil if the node depends on the call, or if only some
@@ -24,7 +25,7 @@ type scope struct {
 // oneNode reports whether the rule always counts on the same node. A rule in shadow mode pins no
 // node, so any node but the resource's own may be evicted and replaced.
 func (s *scope) oneNode() bool {
-	return s.node != nil || s.rule.Mode != spec.Shadow &&
+	return s.node != nil || s.rule.Together || s.rule.Mode != spec.Shadow &&
 		(s.rule.Relation == Associated || s.rule.Relation == Direct && s.rule.Origin != OriginOther)
 }
 
@@ -41,6 +42,8 @@ func (s *scope) other() *engine.Resource {
 func (s *scope) nodes() iter.Seq[*node.StatisticNode] {
 	return func(yield func(*node.StatisticNode) bool) {
 		switch {
+		case s.rule.Together:
+			yield(&s.resource.StatisticNode)
 		case s.rule.Relation == Associated:
 			if r := s.other(); r != nil {
 				yield(&r.StatisticNode)
@@ -102,6 +105,11 @@ func (s *scope) find(inv *engine.Invocation, rs *checker) *node.StatisticNode {
 	switch {
 	case !s.selects(inv.Origin(), rs) || s.rule.amount(inv) == 0:
 		return nil
+	case s.rule.Together:
+		if s.rule.Relation == Chain && inv.ContextName() != s.rule.Ref || !family.AtHome(inv, s.resource, s.rule.Match) {
+			return nil
+		}
+		return &s.resource.StatisticNode
 	case s.rule.Relation == Associated:
 		if s.rule.Threshold == 0 {
 			return &s.resource.StatisticNode // the rule refuses, and reads no node
@@ -143,6 +151,11 @@ func (s *scope) looksAt(inv *engine.Invocation, rs *checker) *node.StatisticNode
 
 // concern explains, for a call that the rule doesn't apply to, which calls it applies to.
 func (s *scope) concern(inv *engine.Invocation, rs *checker) string {
+	if s.rule.Together && s.selects(inv.Origin(), rs) {
+		if why := family.NotAtHome(inv, s.resource, s.rule.Match); why != "" {
+			return why
+		}
+	}
 	switch {
 	case s.rule.Relation == Associated && s.selects(inv.Origin(), rs):
 		return fmt.Sprintf("resource %q, whose traffic it counts, has had no calls", s.rule.Ref)

@@ -78,9 +78,9 @@ type Buckets struct {
 
 // BucketStats holds the fill level of a resource's token bucket.
 type BucketStats struct {
-	Resource string  `json:"resource"`
-	Tokens   float64 `json:"tokens"` // units that may pass at once, plus the fraction of the next
-	Size     int64   `json:"size"`   // of a full bucket: the burst plus the unit that is due
+	Resource string  `json:"resource"` // the pattern if the rule counts all names together
+	Tokens   float64 `json:"tokens"`   // units that may pass at once, plus the fraction of the next
+	Size     int64   `json:"size"`     // of a full bucket: the burst plus the unit that is due
 }
 
 const maxBuckets = 100
@@ -95,7 +95,7 @@ func bucketsOf(controllers []*controller) core.Details {
 		if c.rule.Threshold > 0 {
 			tokens = c.kept.bucket.left(c.engine.Now(), c.rule.size())
 		}
-		f.Buckets = append(f.Buckets, BucketStats{c.resource.Name(), tokens, c.rule.size()})
+		f.Buckets = append(f.Buckets, BucketStats{c.refusal.Resource, tokens, c.rule.size()})
 	}
 	return f
 }

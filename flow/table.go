@@ -14,7 +14,7 @@ import (
 
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Together: r.Together, Mode: r.Mode, Refusal: r.Refusal}
 }
 
 // table holds the compiled flow rules of one revision. It implements engine.Family.
@@ -100,7 +100,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	for mode := range rs.named {
 		rs.named[mode] = make(map[string]bool)
 		for _, c := range controllers {
-			if o := c.rule.Origin; o != OriginDefault && o != OriginOther && c.rule.Mode <= spec.Mode(mode) {
+			if o := c.rule.Origin; o != OriginDefault && o != OriginOther && !c.rule.Together && c.rule.Mode <= spec.Mode(mode) {
 				rs.named[mode][o] = true
 			}
 		}
@@ -135,6 +135,8 @@ func (t *table) Names(names *engine.Names) {
 // role returns which of the resource's nodes the rule counts on.
 func (r Rule) role() engine.Role {
 	switch {
+	case r.Together:
+		return engine.RoleCluster // of its home
 	case r.Relation == Chain:
 		return engine.RoleCall
 	case r.Relation == Associated || r.Origin == OriginDefault:
@@ -152,6 +154,8 @@ func (r Rule) breadth() int {
 		return 0
 	case r.role() != engine.RoleCluster:
 		return 1
+	case r.Together:
+		return 3
 	}
 	return 2
 }

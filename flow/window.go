@@ -57,7 +57,7 @@ func (e *window) open(now int64, old *controller) (s *succession) {
 	}
 	e.fixed = e.rule.Mode == spec.Enforce && e.rule.Relation != Associated && e.rule.Threshold > 0 && e.one != nil && !e.moves()
 	e.plain = e.fixed && e.node != nil
-	if e.fixed && e.rule.Unit != "" && e.rule.Relation == Direct && e.rule.Origin == OriginDefault {
+	if e.fixed && e.rule.Unit != "" && e.rule.Relation == Direct && e.rule.Origin == OriginDefault && !e.rule.Together {
 		e.costs = e
 	}
 	return s

@@ -45,7 +45,7 @@ func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
 // is none, the longest wait.
 func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 	for _, c := range rs.sharing {
-		if !c.record.Found.Load() || c.plans != nil {
+		if (!c.record.Found.Load() || c.plans != nil) && (c.home == nil || c.amount(inv) > 0) {
 			c.watch(c.occurrences(inv), inv)
 		}
 	}
@@ -89,7 +89,9 @@ func (rs *checker) Shadow(inv *engine.Invocation) { shadow(rs.Shadows, inv) }
 func shadow(rules []*controller, inv *engine.Invocation) {
 	for _, c := range rules {
 		if c.member != nil {
-			c.watch(c.occurrences(inv), inv)
+			if c.home == nil || c.amount(inv) > 0 {
+				c.watch(c.occurrences(inv), inv)
+			}
 			family.Rehearse(inv, c.record, c.rule.Unit, c.SharedLimit)
 			continue
 		}

@@ -16,7 +16,8 @@ import (
 type controller struct {
 	rule    Rule
 	engine  *engine.Engine
-	member  *sharing.Member // shares the limits; nil if they are local
+	home    *engine.Resource // of a rule that counts all names together, otherwise nil
+	member  *sharing.Member  // shares the limits; nil if they are local
 	refusal *core.BlockError
 
 	strict  bool // each value has a window
@@ -43,6 +44,9 @@ type controller struct {
 // the part that must wait until the rules are published.
 func newController(t *table, r Rule, record *engine.Record, resource *engine.Resource, old *controller) (c *controller, publish func(now int64)) {
 	c = &controller{rule: r, record: record, engine: t.Engine, quota: r.quota(r.Threshold)}
+	if r.Together {
+		c.home = resource
+	}
 	c.strict, c.refills = r.counts()
 	c.restQuota = c.quota
 	switch parts := r.parts(); {
@@ -154,9 +158,9 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 	return v, true
 }
 
-// plain reports whether the rule is enforced and has a bucket for each value.
+// plain reports whether the rule is enforced for every call, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == ""
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.

@@ -51,11 +51,27 @@ func (r Rule) checkUnitNumbers() error {
 
 // amount returns the units that the call takes of each of its values; 0 if the rule isn't about it.
 func (c *controller) amount(inv *engine.Invocation) int64 {
-	if c.rule.Unit == "" {
+	if c.rule.Unit == "" && c.home == nil {
 		return inv.Units()
 	}
-	cost := c.rule.cost()
-	return cost.Amount(inv)
+	n := inv.Units()
+	if c.rule.Unit != "" {
+		cost := c.rule.cost()
+		n = cost.Amount(inv)
+	}
+	if c.home != nil && n > 0 && !c.countsAtHome(inv) {
+		return 0
+	}
+	return n
+}
+
+// countsAtHome reports whether a rule with a home is about the call. One without a value isn't
+// counted there: a call nested in it may have the value.
+func (c *controller) countsAtHome(inv *engine.Invocation) bool {
+	if len(c.occurrences(inv)) == 0 {
+		return c.rule.Match != spec.MatchExact || inv.Inbound()
+	}
+	return family.AtHome(inv, c.home, c.rule.Match)
 }
 
 // unitsOf returns the units that the call takes of a value: n for each time that it names the value,

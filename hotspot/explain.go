@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -17,6 +18,9 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 		n := c.amount(inv)
 		if n == 0 {
 			j.Why = "applies only to calls with a cost in " + c.rule.Unit
+			if c.home != nil {
+				j.Why = cmp.Or(family.NotAtHome(inv, c.home, c.rule.Match), j.Why)
+			}
 			all = append(all, j)
 			continue
 		}

@@ -30,7 +30,7 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
 	// every resource that no other enforced hotspot rule applies to. Each resource has separate
-	// limits for its values.
+	// limits for its values, unless the rule counts them Together.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -42,6 +42,11 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
+	// Together gives each value one limit over all names that the rule matches, besides the rules for
+	// single names: the rule applies whether or not another is more specific, and replaces none. A call
+	// nested in one that the rule has counted isn't counted again until that one exits. "*" counts
+	// inbound calls; for all, use a regular expression, such as ".*". Only for patterns.
+	Together bool `yaml:"together,omitempty"`
 	// Index is the position of the argument, among those given with api.Args, whose values are
 	// limited: At(0) is the first, At(-1) the last of each call.
 	Index Index `yaml:"index,omitempty"`
@@ -317,6 +322,9 @@ func (r Rule) checkExceptions() error {
 // threshold is still the same.
 func (r Rule) Like() string {
 	id := "hotspot:" + r.Resource + ":" + r.source()
+	if r.Together {
+		id += ":together"
+	}
 	if r.Metric != QPS {
 		id += ":" + r.Metric.String()
 	}
@@ -331,7 +339,7 @@ func (r Rule) Like() string {
 
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Together: r.Together, Mode: r.Mode, Refusal: r.Refusal}
 }
 
 // quota is a limit in the form that enforcement needs.

@@ -124,7 +124,7 @@ func (x *cell) leaseLocked(q *quota, number int) *valueLease {
 // newLeaseLocked creates the lease of a cell, in the rest that of a number.
 func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 	r, m := &c.rule, c.member
-	key := family.SharedKey(m, r.Unit, "hotspot", r.ID, c.refusal.Resource, r.Mode.String())
+	key := family.SharedKey(m, core.KindHotspot, r.Info(), r.Unit, c.refusal.Resource, r.Mode.String())
 	switch {
 	case x.isRest() && q.stars != "":
 		key = m.Key(key, "rest", q.stars)

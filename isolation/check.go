@@ -9,8 +9,9 @@ import (
 type checker struct {
 	revision    uint64
 	controllers []*controller // all rules
-	// private holds enforced rules with their own semaphore. They come first: they have no queue, so
-	// a call that they refuse hasn't waited in vain.
+	// private holds enforced rules with their own semaphore. They come first: most have no queue, so
+	// a call that they refuse hasn't waited in vain. A rule that counts all names together may have
+	// one; a call that waits there gets no place in the queue of the resource.
 	private []*controller
 	// tightest is the strictest enforced rule on the common semaphore, or nil if there is none.
 	// Calls that it admits, the others admit too.
@@ -108,6 +109,8 @@ func (c *controller) shadow(inv *engine.Invocation, revision uint64) {
 		return
 	case c.rule.Unit != "":
 		c.shadowCost(inv)
+		return
+	case c.amount(inv) == 0:
 		return
 	}
 	g := c.resource.NeedSemaphore(c.owner)

@@ -11,15 +11,15 @@ import (
 	"github.com/penstock-go/penstock/node"
 )
 
-// sharedSemaphore owns the semaphore that the enforced rules of a resource share. Flow rules use a
-// different semaphore, in which a queued call counts.
+// sharedSemaphore owns the semaphore that the enforced rules of a resource share, or that one rule
+// has at its home. Flow rules use a different semaphore, in which a queued call counts.
 const sharedSemaphore = meter.Shared("isolation")
 
 // controller is one rule in effect on one resource. A semaphore of the resource's node tracks the
 // calls that hold permits and the calls that wait; it survives changes of the rule.
 type controller struct {
 	rule      Rule
-	resource  *engine.Resource
+	resource  *engine.Resource // the home of a rule that counts all names together
 	refusal   *core.BlockError
 	owner     any              // of the semaphore
 	semaphore *meter.Semaphore // the owner's semaphore when the rule was compiled, or nil if the rule is off

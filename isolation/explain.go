@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/node"
 )
 
 // Explain returns the judgement of each rule on the call.
@@ -33,20 +34,30 @@ func (rs *checker) Explain(inv *engine.Invocation) (all []core.Judgement) {
 	return all
 }
 
+// node returns the node whose semaphore the rule uses.
+func (c *controller) node(inv *engine.Invocation) *node.StatisticNode {
+	if c.rule.Together {
+		return &c.resource.StatisticNode
+	}
+	return &inv.Resource().StatisticNode
+}
+
 // explain is like ask, but reports the numbers behind the decision and has no side effects.
 func (c *controller) explain(inv *engine.Invocation, revision uint64) core.Judgement {
 	switch {
 	case c.lease != nil:
 		j, n := core.Judgement{Rule: c.rule.ID}, c.amount(inv)
 		if n == 0 {
-			return c.notJudged(j)
+			return c.notJudged(inv, j)
 		}
 		j.Measures = []core.Measure{c.lease.Explain(inv, n, &j)}
 		return j
 	case c.rule.Unit != "":
 		return c.explainCost(inv)
+	case c.amount(inv) == 0:
+		return c.notJudged(inv, core.Judgement{Rule: c.rule.ID})
 	}
-	n := &inv.Resource().StatisticNode
+	n := c.node(inv)
 	g, claim := n.LookSemaphore(c.owner), c.claim(inv, revision)
 	n.Settle(g)
 	at := claim

@@ -21,7 +21,7 @@ type Rule struct {
 	ID string `yaml:"id,omitempty"`
 	// Resource is the name passed to api.Entry, or a pattern; see Match. Required. "*" applies to
 	// every resource that no other enforced isolation rule applies to. Each resource has its own
-	// limit.
+	// limit, unless the rule counts them Together.
 	Resource string `yaml:"resource"`
 	// Match determines how Resource names resources. The zero value is api.MatchExact. api.MatchPrefix
 	// matches all names that begin with the text before the star at the end of Resource, as in "GET
@@ -33,6 +33,11 @@ type Rule struct {
 	Match spec.Match `yaml:"match,omitempty"`
 	// Exclude lists names that "*", a prefix or a path does not apply to.
 	Exclude []string `yaml:"exclude,omitempty"`
+	// Together gives all names that the rule matches one limit, besides the rules for single names:
+	// the rule applies whether or not another is more specific, and replaces none. A call nested in
+	// one that the rule has counted isn't counted again until that one exits. "*" counts inbound
+	// calls; for all, use a regular expression, such as ".*". Only for patterns.
+	Together bool `yaml:"together,omitempty"`
 	// Threshold is the number of units that may be in flight: a call of n units holds n. 0 blocks
 	// every call. At most a billion, or 10¹² with a Unit.
 	Threshold int `yaml:"threshold"`
@@ -128,6 +133,9 @@ func (r Rule) check() error {
 // threshold or queue is still the same.
 func (r Rule) Like() string {
 	id := "isolation:" + r.Resource
+	if r.Together {
+		id += ":together"
+	}
 	if r.Unit != "" {
 		id += ":unit=" + r.Unit
 	}

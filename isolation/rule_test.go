@@ -46,6 +46,7 @@ func TestRuleRefuses(t *testing.T) {
 		{isolation.Rule{Unit: "bytes", Threshold: 5, Estimate: 6}, "estimate: is 6: use a whole number from 1 to the threshold, 5, or 0 for none"},
 		{isolation.Rule{Unit: "bytes", Threshold: 5, MaxReserve: 0.5}, "maxReserve: is 0.5: use a whole number"},
 		{isolation.Rule{Unit: "bytes", Threshold: math.MaxInt}, "threshold: is "},
+		{isolation.Rule{Threshold: 1, Together: true}, "together: has no meaning for a rule of one resource: remove it, or set match to prefix, path or regex"},
 		{isolation.Rule{Threshold: 1, Shed: 9}, "shed: 9 is unknown: use api.ShedNone or api.ShedLevels"},
 		{isolation.Rule{Threshold: 1, Shed: spec.ShedLevels}, "shed: needs a queue, where calls of lower levels wait: set maxQueue and maxWait"},
 		{isolation.Rule{ID: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}, Shed: spec.ShedLevels}, "shed: has no meaning for cluster, which has no queue: remove shed or cluster"},

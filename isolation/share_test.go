@@ -60,7 +60,7 @@ func TestDisplaced(t *testing.T) {
 	g.refused(by("a"))
 	other := g.displaces(second, "other", by("b"))
 	require.ErrorIs(t, second.err, core.ErrBlocked)
-	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full, and a call of another tenant or a higher level took its place`)
+	assert.EqualError(t, second.err, `penstock: isolation rule "permits" blocked "orders": the queue was full, and a call of another tenant, a higher level or a higher priority took its place`)
 	block, ok := errors.AsType[*core.BlockError](second.err)
 	assert.True(t, ok && block.Rule == "permits")
 	stats, ok := g.figures("permits").Details.(core.Shares)

@@ -31,7 +31,7 @@ func (r Rule) checkShared() error {
 // share creates the lease of the rule. No other rule uses it: a rule in shadow mode doesn't share
 // with an enforced one.
 func (c *controller) share(m *sharing.Member) {
-	key := family.SharedKey(m, c.rule.Unit, "isolation", c.rule.ID, c.resource.Name(), c.rule.Mode.String())
+	key := family.SharedKey(m, core.KindIsolation, c.rule.Info(), c.rule.Unit, c.resource.Name(), c.rule.Mode.String())
 	limit := sharing.SemaphoreConfig{Threshold: float64(c.rule.Threshold), Rule: c.rule.Cluster}
 	c.lease = family.NewSharedSemaphore(m, key, c.rule.Unit, limit, c.refusal)
 }

@@ -10,7 +10,7 @@ import (
 
 // Info returns the rule's data for the rule table.
 func (r Rule) Info() spec.Info {
-	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Mode: r.Mode, Refusal: r.Refusal}
+	return spec.Info{ID: r.ID, Resource: r.Resource, Match: r.Match, Exclude: r.Exclude, Together: r.Together, Mode: r.Mode, Refusal: r.Refusal}
 }
 
 // table holds the compiled isolation rules of one revision. It implements engine.Family.
@@ -30,6 +30,12 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 		},
 		Rule:    func(c *controller) *Rule { return &c.rule },
 		Refusal: func(c *controller) *core.BlockError { return c.refusal },
+	}
+	maker.AtHome = func(at *engine.Binding, c *controller) {
+		if c != nil && (c.rule.Mode != spec.Enforce || c.owner != sharedSemaphore || c.lease != nil) {
+			c = nil // it leaves no call in the queue
+		}
+		t.limitQueue(at, c)
 	}
 	if err := family.Compile(b, core.KindIsolation, rules, maker, t); err != nil {
 		return err
@@ -53,19 +59,14 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 			rs.shadows = append(rs.shadows, c)
 		case c.lease != nil:
 			rs.shared = append(rs.shared, c)
-		case c.owner != sharedSemaphore:
+		case c.owner != sharedSemaphore || c.rule.Together:
 			rs.private = append(rs.private, c)
 		case rs.tightest == nil || c.rule.tighter(rs.tightest.rule) < 0:
 			rs.tightest = c
 		}
 	}
-	if g := at.Resource.Meters().Semaphore(sharedSemaphore); g != nil && at.Settled() {
-		limit := int64(meter.Open)
-		if rs.tightest != nil {
-			limit = int64(rs.tightest.rule.Threshold)
-		}
-		sharing := rs.tightest.sharing()
-		at.BeforeUse(func(int64) { g.SetSharing(t.Revision, limit, sharing) })
+	if at.Settled() {
+		t.limitQueue(at, rs.tightest)
 	}
 	if len(rs.controllers) == 0 {
 		return nil
@@ -77,15 +78,30 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	return rs
 }
 
+// limitQueue applies the limit of a rule to the queue there; without one, all calls run.
+func (t *table) limitQueue(at *engine.Binding, c *controller) {
+	g := at.Resource.Meters().Semaphore(sharedSemaphore)
+	if g == nil {
+		return
+	}
+	limit := int64(meter.Open)
+	if c != nil {
+		limit = int64(c.rule.Threshold)
+	}
+	sharing := c.sharing()
+	at.BeforeUse(func(int64) { g.SetSharing(t.Revision, limit, sharing) })
+}
+
 // Needs reports the semaphores that the rules at a resource count with. A rule's own semaphore is
-// kept while the rule is off, since nothing else knows which of its calls are in flight.
+// kept while the rule is off, since nothing else knows which of its calls are in flight; so is the
+// one at its home.
 func (t *table) Needs(held any, known uint64, need func(engine.Need)) {
 	semaphore := func(owner any) engine.Need {
 		return engine.Need{Role: engine.RoleCluster, Semaphore: true, Meter: meter.Meter{Owner: owner}}
 	}
 	h, _ := held.(*family.Kept[Rule, controller])
 	for c := range h.All() {
-		if c.lease == nil && (c.rule.Mode != spec.Off || c.owner != sharedSemaphore) {
+		if c.lease == nil && (c.rule.Mode != spec.Off || c.owner != sharedSemaphore || c.rule.Together) {
 			need(semaphore(c.owner))
 		}
 	}

@@ -29,7 +29,7 @@ type fairChecker struct {
 
 // newFair returns nil if no rule shares its permits.
 func newFair(rs *checker) *fairChecker {
-	if rs.tightest.sharing() == nil && !slices.ContainsFunc(rs.shadows, (*controller).shares) {
+	if rs.tightest.sharing() == nil && !slices.ContainsFunc(slices.Concat(rs.private, rs.shadows), (*controller).shares) {
 		return nil
 	}
 	private := *rs
@@ -108,6 +108,9 @@ func (c *controller) joinShare(inv *engine.Invocation, revision uint64) bool {
 
 // shadowShare is shadow for a rule with shares.
 func (c *controller) shadowShare(inv *engine.Invocation, revision uint64) {
+	if c.amount(inv) == 0 {
+		return
+	}
 	g := c.resource.NeedSemaphore(c.owner)
 	if expired := g.Expire(inv.Now()); expired > 0 {
 		c.record.ShadowBlocked.Add(inv.Lane(), int64(expired))
@@ -134,7 +137,7 @@ func (rs *fairChecker) Explain(inv *engine.Invocation) []core.Judgement {
 	all := rs.checker.Explain(inv)
 	for i := range all {
 		for _, c := range rs.controllers {
-			if c.rule.ID == all[i].Rule && c.shares() && (c == rs.tightest || slices.Contains(rs.shadows, c)) {
+			if c.rule.ID == all[i].Rule && c.shares() && (c == rs.tightest || c.rule.Together || slices.Contains(rs.shadows, c)) {
 				c.explainShare(inv, rs.revision, &all[i])
 			}
 		}
@@ -144,7 +147,10 @@ func (rs *fairChecker) Explain(inv *engine.Invocation) []core.Judgement {
 
 // explainShare corrects the judgement of explain, which knows no shares.
 func (c *controller) explainShare(inv *engine.Invocation, revision uint64, j *core.Judgement) {
-	g, t := inv.Resource().LookSemaphore(c.owner), c.tenants.Of(inv)
+	if j.Outcome == core.NotJudged {
+		return
+	}
+	g, t := c.node(inv).LookSemaphore(c.owner), c.tenants.Of(inv)
 	claim := c.claim(inv, revision)
 	share := g.LookShare(claim, &c.tenants.Sharing, &t, inv.Now())
 	switch {

@@ -1,6 +1,7 @@
 package isolation
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
@@ -29,30 +30,43 @@ func (r Rule) checkUnit() error {
 	return nil
 }
 
-// amount returns the units that the call takes; 0 if the rule has a unit and doesn't apply to it.
+// amount returns the units that the call takes; 0 if the rule doesn't apply to it.
 func (c *controller) amount(inv *engine.Invocation) int64 {
-	if c.rule.Unit == "" {
+	if c.rule.Unit == "" && !c.rule.Together {
 		return inv.Units()
 	}
-	return c.costOf(inv)
+	return c.amountOf(inv)
 }
 
-// costOf is amount for a rule with a unit. It is not inlined, so that amount is.
+// amountOf is amount for a rule that doesn't apply to every call. It is not inlined, so that amount
+// is.
 //
 //go:noinline
-func (c *controller) costOf(inv *engine.Invocation) int64 {
-	return family.Amount(inv, c.rule.Unit, c.rule.Estimate, c.rule.MaxReserve)
+func (c *controller) amountOf(inv *engine.Invocation) int64 {
+	n := inv.Units()
+	if c.rule.Unit != "" {
+		n = family.Amount(inv, c.rule.Unit, c.rule.Estimate, c.rule.MaxReserve)
+	}
+	if n > 0 && c.rule.Together && !family.AtHome(inv, c.resource, c.rule.Match) {
+		return 0
+	}
+	return n
 }
 
 // units returns the semaphore of a rule with a unit.
 func (c *controller) units() *meter.Semaphore { return c.resource.NeedSemaphore(c.owner) }
 
-// askPrivate is like ask, but for a rule with its own semaphore, which may have a unit.
+// askPrivate is like ask, but for a rule with its own semaphore.
 func (c *controller) askPrivate(inv *engine.Invocation, revision uint64) bool {
-	if c.rule.Unit == "" {
-		return c.ask(inv, revision)
+	switch {
+	case c.rule.Unit != "":
+		return c.askCost(inv)
+	case c.amount(inv) == 0:
+		return true
+	case c.shares():
+		return c.askShare(inv, revision)
 	}
-	return c.askCost(inv)
+	return c.ask(inv, revision)
 }
 
 // askCost reports whether the units of a rule with a unit would fit as of now.
@@ -61,12 +75,17 @@ func (c *controller) askCost(inv *engine.Invocation) bool {
 	return n == 0 || c.units().Fits(n, int64(c.rule.Threshold))
 }
 
-// takePrivate is like take, but for a rule with its own semaphore, which may have a unit.
+// takePrivate is like take, but for a rule with its own semaphore.
 func (c *controller) takePrivate(inv *engine.Invocation, revision uint64) bool {
-	if c.rule.Unit == "" {
-		return c.take(inv, revision)
+	switch {
+	case c.rule.Unit != "":
+		return c.takeCost(inv)
+	case c.amount(inv) == 0:
+		return true
+	case c.shares():
+		return c.joinShare(inv, revision)
 	}
-	return c.takeCost(inv)
+	return c.take(inv, revision)
 }
 
 // takeCost acquires units for a rule with a unit.
@@ -94,9 +113,9 @@ func (c *controller) shadowCost(inv *engine.Invocation) {
 func (c *controller) explainCost(inv *engine.Invocation) core.Judgement {
 	j, n := core.Judgement{Rule: c.rule.ID}, c.amount(inv)
 	if n == 0 {
-		return c.notJudged(j)
+		return c.notJudged(inv, j)
 	}
-	g, limit := inv.Resource().LookSemaphore(c.owner), int64(c.rule.Threshold)
+	g, limit := c.node(inv).LookSemaphore(c.owner), int64(c.rule.Threshold)
 	if !g.Fits(n, limit) {
 		j.Outcome = core.Refused
 	}
@@ -104,9 +123,12 @@ func (c *controller) explainCost(inv *engine.Invocation) core.Judgement {
 	return j
 }
 
-// notJudged is the judgement on a call without a cost in the rule's unit.
-func (c *controller) notJudged(j core.Judgement) core.Judgement {
+// notJudged is the judgement on a call that the rule doesn't apply to.
+func (c *controller) notJudged(inv *engine.Invocation, j core.Judgement) core.Judgement {
 	j.Outcome, j.Why = core.NotJudged, "applies only to calls with a cost in "+c.rule.Unit
+	if c.rule.Together {
+		j.Why = cmp.Or(family.NotAtHome(inv, c.resource, c.rule.Match), j.Why)
+	}
 	return j
 }
 

@@ -96,7 +96,7 @@ func TestDumpRefuses(t *testing.T) {
 // silently have another effect. sentinel-golang's comparison did ignore some fields (issue 563).
 func TestEveryFieldCounts(t *testing.T) {
 	everyFieldCounts(t, full, flow.Rule{
-		ID: "other", Resource: "other", Exclude: []string{"x"}, Threshold: 7, Interval: time.Minute, Buckets: 6,
+		ID: "other", Resource: "other", Exclude: []string{"x"}, Together: true, Threshold: 7, Interval: time.Minute, Buckets: 6,
 		Metric: flow.Concurrency, Origin: "other", Relation: flow.Direct, Ref: "other", Behavior: flow.Reject,
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off, Share: spec.Share{By: "origin"}, Shed: spec.ShedLevels,
 		Unit: "tokens", Estimate: 7, MaxReserve: 7, MaxOverdraft: 0.5,

@@ -14,6 +14,9 @@ func (i Info) Check() error {
 	if err := i.checkExclude(); err != nil {
 		return err
 	}
+	if i.Together && i.Named() {
+		return BadField("together", "has no meaning for a rule of one resource: remove it, or set match to prefix, path or regex")
+	}
 	if i.Mode > Off {
 		return BadField("mode", "%d is unknown: use api.Enforce, api.Shadow or api.Off", i.Mode)
 	}

@@ -8,6 +8,7 @@ type Info struct {
 	Resource string
 	Match    Match    // how to read Resource
 	Exclude  []string // names excluded from the matches of Resource
+	Together bool     // the rule has one limit for all names that it matches, besides other rules
 	Mode     Mode
 	Refusal  Response
 }

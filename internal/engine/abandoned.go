@@ -50,7 +50,7 @@ var errDisplaced = errors.New("displaced")
 type displaced struct{ *core.BlockError }
 
 func (e displaced) Error() string {
-	return e.BlockError.Error() + ": the queue was full, and a call of another tenant or a higher level took its place"
+	return e.BlockError.Error() + ": the queue was full, and a call of another tenant, a higher level or a higher priority took its place"
 }
 
 // Unwrap exposes the rejection to errors.Is and errors.As.

@@ -17,6 +17,7 @@ type Context struct {
 	began  int64             // entry of the outermost call with the same server deadline; 0 if not known
 	err    error             // error of calls from here, if a name is too long
 	entry  Entry             // innermost call, which may have exited
+	within *within           // calls that it is nested in; see together.go
 
 	entrance shared.Pointer[placed] // found once for each engine
 }
@@ -41,7 +42,7 @@ type contextKey struct{}
 func WithContext(ctx context.Context, name string) context.Context {
 	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.marks = from.marks
+		c.marks, c.within = from.marks, from.within
 	}
 	c.name = name
 	return carrying(ctx, c)
@@ -65,7 +66,7 @@ func WithRetry(ctx context.Context) context.Context {
 func derived(ctx context.Context) *Context {
 	c := &Context{entry: EntryOf(ctx)}
 	if from := ContextOf(ctx); from != nil {
-		c.marks, c.parent, c.tree, c.began = from.marks, from.parent, from.tree, from.began
+		c.marks, c.parent, c.tree, c.began, c.within = from.marks, from.parent, from.tree, from.began, from.within
 		c.entrance.Store(from.entrance.Load())
 	}
 	return c

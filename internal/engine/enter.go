@@ -184,6 +184,10 @@ func (inv *Invocation) recycle() {
 	if len(inv.turns) > 0 {
 		inv.dropTurns()
 	}
+	if len(inv.homes) > 0 {
+		clear(inv.homes)
+		inv.homes = inv.homes[:0]
+	}
 	inv.call = call{}
 	if len(inv.costs) > 0 {
 		for i := range inv.costs {

@@ -110,6 +110,7 @@ func (e Entry) ContextIn(child *Nested) context.Context {
 	if inv.context != nil {
 		child.from.marks = inv.context.marks
 	}
+	child.from.within = inv.below(e)
 	if inv.entrance != nil {
 		child.in = placed{inv.engine.tree, inv.entrance}
 		child.from.entrance.Store(&child.in)

@@ -36,8 +36,9 @@ type Invocation struct {
 	fetching    *fetching // nil until some call that the invocation served had wants
 
 	ahead, behind *Invocation // its neighbors among the calls that sleep; see drain
+	homes         []*Resource // of the rules that count the call together with others; see together.go
 
-	_ [8]byte
+	_ [48]byte
 
 	// The size is a whole number of cache lines (on 64 bits; a test pins it), so that the
 	// invocations of two processors, side by side on the heap, never share one.

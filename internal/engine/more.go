@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/penstock-go/penstock/core"
 )
@@ -260,6 +261,11 @@ func (e Entry) join(m *Invocation) error {
 		}
 	}
 	m.empty(m.held)
+	for _, home := range m.homes { // of rules that count the call from now on
+		if !slices.Contains(inv.homes, home) {
+			inv.homes = append(inv.homes, home)
+		}
+	}
 	inv.costs[i].more += from.n
 	if counted {
 		inv.costs[i].counted += from.n

@@ -12,6 +12,7 @@ func (e *Engine) dropUnneeded(set *Snapshot, names *Names) {
 	e.resources.Unpin(names.named)
 	looks := set.looks()
 	trim(needs(looks[""]), RoleInbound, &e.tree.Inbound().StatisticNode)
+	set.trimHomes()
 	for r := range e.resources.all() {
 		origins := names.resources[r.Name()]
 		r.Origins().Unpin(func(origin string) bool { return origins[origin] })

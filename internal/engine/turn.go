@@ -93,7 +93,10 @@ type turn struct {
 	by    *core.BlockError // rejects the call; nil in a queue without shares
 }
 
-func (x *turn) GiveBack(_ *Reservation, now int64) { x.Leave(now) }
+func (x *turn) GiveBack(_ *Reservation, now int64) {
+	x.Leave(now)
+	x.by = nil
+}
 
 func (inv *Invocation) nextTurn() *turn {
 	n := len(inv.turns)

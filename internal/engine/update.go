@@ -68,6 +68,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	for _, f := range b.last {
 		f(now)
 	}
+	set.bindHomes(now)
 	for r := range e.resources.all() {
 		e.prepare(set, r, names.named(r.Name()), now)
 	}

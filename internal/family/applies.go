@@ -15,10 +15,13 @@ func (t *Index[R, C]) which(name string, matched pattern.Matched) (which []int) 
 	for _, e := range matched.List {
 		which = append(which, t.expressions.Rules[e]...)
 	}
-	which = t.selection.choose(name, which, func(i int) bool { return t.rules[i].Info().Mode == spec.Enforce })
+	which = t.selection.choose(name, which, func(i int) bool { return excludes(t.rules[i].Info()) })
 	slices.Sort(which)
 	return which
 }
+
+// excludes reports whether rules that match a name less specifically don't apply to it.
+func excludes(info spec.Info) bool { return info.Mode == spec.Enforce && !info.Together }
 
 // For returns copies of the rules that apply to a name and are not off, in order.
 func (t *Index[R, C]) For(name string) []R {

@@ -47,6 +47,12 @@ func (t *Index[R, C]) Choices(name, resource string) (choices []core.Choice) {
 // why returns the reason why a rule applies.
 func why(info spec.Info) string {
 	switch {
+	case info.Together && info.Default():
+		return "it counts the inbound calls of all resources together"
+	case info.Together && info.Match == spec.MatchRegex:
+		return "its expression matches the name, and it counts all its names together"
+	case info.Together:
+		return fmt.Sprintf("its %s matches the name, and it counts all its names together", info.Match)
 	case info.Default():
 		return "no other rule applies to the name"
 	case info.Named():
@@ -62,7 +68,7 @@ func why(info spec.Info) string {
 func (t *Index[R, C]) nearer(which []int, info spec.Info) string {
 	for _, i := range which {
 		other := t.rules[i].Info()
-		if other.Mode == spec.Enforce && (other.Match != spec.MatchRegex || info.Default()) {
+		if excludes(other) && (other.Match != spec.MatchRegex || info.Default()) {
 			return fmt.Sprintf("rule %q is more specific", other.ID)
 		}
 	}

@@ -51,7 +51,7 @@ func Compile[R spec.Rule, C any](b *engine.SnapshotBuilder, kind core.Kind, rule
 	if err != nil {
 		return fmt.Errorf("%v: %w", kind, err)
 	}
-	table.joined = joined
+	table.joined, table.previous = joined, previous
 	*into.Itself() = Compiled[R, C]{table, b.Engine, member, b.Revision(), kind}
 	b.Put(kind, into)
 	return nil
@@ -123,6 +123,9 @@ func (t Compiled[R, C]) Each(f func(*C)) {
 }
 
 func (t Compiled[R, C]) each(f func(*engine.Resource, *C)) {
+	for _, h := range t.homes {
+		f(h.resource, h.controller)
+	}
 	t.Engine.EachResource(func(r *engine.Resource) {
 		for c := range t.HeldBy(r).All() {
 			if _, known := t.numbers[(*t.maker.Rule(c)).Info().ID]; known {

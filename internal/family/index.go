@@ -13,7 +13,7 @@ import (
 
 // Index has the rules of a family in one revision: which of them apply to a resource, in the order
 // of declaration, and which rule continues which of the previous revision. Their state is kept at
-// the resources; see [Kept]. An Index is immutable.
+// the resources; see [Kept]. An Index is immutable once its homes are bound, before it is in force.
 type Index[R spec.Rule, C any] struct {
 	maker    Maker[R, C]
 	revision uint64
@@ -24,6 +24,9 @@ type Index[R spec.Rule, C any] struct {
 	selection   selection        // of the rules that are not off, by name
 	expressions pattern.Expressions
 	patterns    []*pattern.Expression // of the rules, or nil for rules that have none or are off
+
+	homes    map[int]*home[C] // of the rules that count all their names together, by number; see homes.go
+	previous *Index[R, C]     // whose homes are still to be taken over, otherwise nil
 
 	before     uint64               // previous revision, of the keys of successors
 	successors map[string]successor // by the ID of the older rule
@@ -46,6 +49,9 @@ type Maker[R spec.Rule, C any] struct {
 	Idle func(c *C, now int64) bool
 	// Refusal returns the rejection of a controller.
 	Refusal func(*C) *core.BlockError
+	// AtHome, unless it is nil, is called for each home with its next controller, or with nil if the
+	// home's rule is gone, before the hand-over.
+	AtHome func(at *engine.Binding, c *C)
 }
 
 // NewTable compiles copies of the rules, whose IDs must differ, for a revision. previous is the

@@ -99,7 +99,7 @@ func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
 		after.matched = at.Matched.List
 	}
 	switch {
-	case len(after.made) == 0 && after.common == nil:
+	case len(after.made) == 0 && after.common == nil && len(after.matched) == 0: // else they would be lost
 		at.Held = nil
 	case !at.Beyond() || before.revision != t.revision || len(after.made) != len(before.made):
 		at.Held = after
@@ -109,7 +109,11 @@ func (t *Index[R, C]) Hold(at *engine.Binding) []*C {
 	}
 	controllers := make([]*C, len(which))
 	for k, i := range which {
-		controllers[k] = after.find(i)
+		if h := t.homes[i]; h != nil {
+			controllers[k] = h.controller
+		} else {
+			controllers[k] = after.find(i)
+		}
 		if asked := &t.records[i].Asked; at.Asked && !asked.Load() {
 			asked.Store(true)
 		}
@@ -135,7 +139,7 @@ func (t *Index[R, C]) carry(before *Kept[R, C], at *engine.Binding, which []int)
 		if before.revision != t.revision {
 			m.rule, unchanged, ok = t.successor(before.revision, m.controller)
 		}
-		if !ok || !t.applies(m.rule, at, which) {
+		if !ok || t.homes[m.rule] != nil || !t.applies(m.rule, at, which) {
 			continue
 		}
 		if !unchanged {
@@ -162,6 +166,9 @@ func (t *Index[R, C]) successorOf(old *C, rule int, at *engine.Binding) *C {
 func (t *Index[R, C]) complement(have []made[C], at *engine.Binding, which []int) []made[C] {
 	var fresh []made[C]
 	for _, i := range which {
+		if t.homes[i] != nil {
+			continue
+		}
 		if _, ok := slices.BinarySearchFunc(have, made[C]{rule: i}, compareRules[C]); !ok {
 			fresh = append(fresh, made[C]{i, t.maker.Build(t.rules[i], t.records[i], at, nil)})
 		}

@@ -13,12 +13,19 @@ import (
 // rules for any resource. No later step looks at the name.
 //
 // Only enforced rules exclude others: a rule in shadow mode changes no verdict, so it applies
-// alongside the rules it would replace.
+// alongside the rules it would replace. A rule that counts all its names together limits something
+// else than a rule for one of them, so it applies to every name that it matches, and excludes none.
 type selection struct {
-	named    map[string][]candidate
-	wild     pattern.Wildcards
-	patterns [][]candidate // by their numbers in wild
-	defaults []candidate
+	named map[string][]candidate
+	wild
+	together wild // rules that count all their names together
+}
+
+// wild finds the rules for many names.
+type wild struct {
+	wildcards pattern.Wildcards
+	patterns  [][]candidate // by their numbers in wildcards
+	defaults  []candidate
 }
 
 // candidate is a rule that may apply.
@@ -36,44 +43,56 @@ func (s *selection) add(rule int, info spec.Info) {
 		}
 	}
 	switch {
-	case info.Default():
-		s.defaults = append(s.defaults, c)
+	case info.Together:
+		s.together.add(c, info)
 	case info.Named():
 		if s.named == nil {
 			s.named = make(map[string][]candidate)
 		}
 		s.named[info.Resource] = append(s.named[info.Resource], c)
 	default:
-		n := s.wild.Add(info.Resource, info.Match == spec.MatchPath)
-		if n == len(s.patterns) {
-			s.patterns = append(s.patterns, nil)
-		}
-		s.patterns[n] = append(s.patterns[n], c)
+		s.wild.add(c, info)
 	}
+}
+
+func (w *wild) add(c candidate, info spec.Info) {
+	if info.Default() {
+		w.defaults = append(w.defaults, c)
+		return
+	}
+	n := w.wildcards.Add(info.Resource, info.Match == spec.MatchPath)
+	if n == len(w.patterns) {
+		w.patterns = append(w.patterns, nil)
+	}
+	w.patterns[n] = append(w.patterns[n], c)
 }
 
 // choose returns the rules that apply to a name, given the rules whose expressions match it. Only
 // rules for any resource depend on the latter.
-func (s *selection) choose(name string, matched []int, enforced func(rule int) bool) (chosen []int) {
+func (s *selection) choose(name string, matched []int, excludes func(rule int) bool) (chosen []int) {
 	chosen = matched
 	add := func(level []candidate) (decided bool) {
 		for _, c := range level {
 			if _, excluded := c.exclude[name]; !excluded {
 				chosen = append(chosen, c.rule)
-				decided = decided || enforced(c.rule)
+				decided = decided || excludes(c.rule)
 			}
 		}
 		return decided
 	}
+	for _, n := range s.together.wildcards.Match(name) {
+		add(s.together.patterns[n])
+	}
+	add(s.together.defaults)
 	if add(s.named[name]) {
 		return chosen
 	}
-	for _, n := range s.wild.Match(name) {
+	for _, n := range s.wildcards.Match(name) {
 		if add(s.patterns[n]) {
 			return chosen
 		}
 	}
-	if !slices.ContainsFunc(matched, enforced) {
+	if !slices.ContainsFunc(matched, excludes) {
 		add(s.defaults)
 	}
 	return chosen

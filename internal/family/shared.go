@@ -87,9 +87,15 @@ func CheckSharedUnits(threshold float64) error {
 	return nil
 }
 
-// SharedKey returns the key of a shared rule's limit that the parts identify. Rules with a unit, and
-// those without, have different ones.
-func SharedKey(m *sharing.Member, unit string, parts ...string) string {
+// SharedKey returns the key of a shared rule's limit at a resource; more parts may identify it. A
+// rule that counts all its names together has one for all of them. Rules with a unit, and those
+// without, have different ones.
+func SharedKey(m *sharing.Member, kind core.Kind, rule spec.Info, unit, resource string, more ...string) string {
+	parts := []string{kind.String(), rule.ID, resource}
+	if rule.Together {
+		parts = []string{kind.String() + " together", rule.ID}
+	}
+	parts = append(parts, more...)
 	if unit != "" {
 		parts = append(parts, unit)
 	}

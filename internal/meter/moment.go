@@ -84,7 +84,7 @@ func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64
 	return m.plus(cost).orNow(now).turnsWithin(now, cost, maxWait)
 }
 
-// turnsWithin is TurnsWithin for turns of which m is the first.
+// turnsWithin is TurnsWithin if m is the first turn.
 func (m Moment) turnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
 	return int64(sort.Search(1<<30, func(n int) bool {
 		return m.plus(cost.Times(int64(n))).ns-now > int64(maxWait)

@@ -85,8 +85,8 @@ const lateness = int64(50 * time.Millisecond)
 // too.
 func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo(), seen: longAgo} }
 
-// SetSlack sets the time by which turns may lie in the past: that much idle time earns credit, so that
-// after it as many calls run at once as turns fit into it, and one more. The default is 0. The caller
+// SetSlack sets how far in the past turns may lie: that much idle time earns credit, so that after it
+// as many calls run at once as turns fit into it, and one more. The default is 0. The caller
 // holds the lock.
 func (t *Pacer) SetSlack(slack Moment) { t.slack = slack }
 
@@ -204,6 +204,7 @@ func (t *Pacer) undo(at, before Moment, x *Turn) {
 		t.queue.undo(at.minus(before))
 	case t.fair != nil:
 		t.fair.giveBackTurn(x.waiter.share, x.waiter.cost)
+		t.takeUp(t.seen, x.waiter.share)
 	}
 	t.advanceQueue()
 }
@@ -211,9 +212,6 @@ func (t *Pacer) undo(at, before Moment, x *Turn) {
 // Charge takes a turn of that cost that no call runs at, behind all others, but not in more than 73
 // years. So the next call comes that much later, also if the queue is empty. The caller holds the lock.
 func (t *Pacer) Charge(now int64, cost Moment) {
-	if t.fair != nil {
-		t.unshare(now)
-	}
 	if t.queue.length > 0 {
 		t.look(now)
 	}
@@ -240,7 +238,7 @@ func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	t.seen = max(t.seen, now)
 	t.came++
 	x.of, x.at, x.until, x.number, x.state = t, at, at.ns, t.came, waits
-	x.inQueue, x.lingers, x.delayed = true, false, t.delayed
+	x.inQueue, x.lingers, x.lost, x.delayed = true, false, waits, t.delayed
 	if x.Awaited {
 		t.awaited++
 	}
@@ -274,11 +272,6 @@ func (t *Pacer) advance(now int64) {
 func (t *Pacer) grantDue(now int64) {
 	x, cost := t.first()
 	due := t.ran.plus(cost)
-	if x.tooLate(due.ns) {
-		t.lose(x, expired)
-		t.takeUp(x.deadline)
-		return
-	}
 	if late := now - max(due.ns, x.until); late <= max(cost.ns, lateness) || !x.Awaited {
 		t.grant(x, LongAgo())
 		return
@@ -289,6 +282,9 @@ func (t *Pacer) grantDue(now int64) {
 
 // due reports whether the turn of the first call in the queue is due by now.
 func (t *Pacer) due(now int64) bool {
+	if t.shares() {
+		t.loseTheLate(t.ran)
+	}
 	x, cost := t.first()
 	return x != nil && t.ran.plus(cost).ns <= now
 }
@@ -332,6 +328,7 @@ func (t *Pacer) left(x *Turn) {
 // wakeFirst makes the first call in the queue wake at its turn if any call sleeps too long.
 func (t *Pacer) wakeFirst() {
 	if t.shares() {
+		t.loseTheLate(t.ran)
 		t.wakeNextShare()
 	}
 	if t.late == 0 {
@@ -375,18 +372,22 @@ func (t *Pacer) advanceQueue() {
 			t.ran = t.ran.Later(t.from(first.charged))
 		}
 	}
-	t.takeUp(t.seen)
+	t.takeUp(t.seen, nil)
 	t.advance(t.seen)
 }
 
 // takeUp grants the first call its turn at the time at which others made room for it, if it could
-// have run earlier otherwise.
-func (t *Pacer) takeUp(at int64) {
-	for x, cost := t.first(); x != nil && t.ran.plus(cost).before(t.from(at)); x, cost = t.first() {
-		if x.tooLate(at) {
-			t.lose(x, expired)
-		} else {
-			t.grant(x, t.from(at))
-		}
+// have run earlier otherwise. The time lost is charged to the share that made it wait, if any.
+func (t *Pacer) takeUp(at int64, blamed *Share) {
+	if t.shares() {
+		t.loseTheLate(t.from(at))
 	}
+	x, cost := t.first()
+	if x == nil || !t.ran.plus(cost).before(t.from(at)) {
+		return
+	}
+	if blamed != nil && x.inShare {
+		t.fair.charge(blamed, t.from(at).minus(t.ran.plus(cost).Later(t.from(x.arrived))))
+	}
+	t.grant(x, t.from(at))
 }

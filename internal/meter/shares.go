@@ -104,12 +104,16 @@ func (c *shareCounts) add(o shareCounts) {
 func (s *Share) key() float64 { return s.used + s.pending }
 func (s *Share) active() bool { return s.held > 0 || s.length > 0 }
 
-// size returns the length of the share's queue: in calls, or in time if they wait for turns.
+// size returns the length of the share's queue: in calls, or if they wait for turns the time of the
+// turns before the last, so that one large call isn't a long queue.
 func (s *Share) size() int64 {
-	if s.semaphore == nil {
-		return s.cost.ns
+	switch {
+	case s.semaphore != nil:
+		return int64(s.length)
+	case s.tail != nil:
+		return s.cost.ns - s.tail.cost.ns
 	}
-	return int64(s.length)
+	return 0
 }
 
 // bound is 1 for a share that MaxShares bounds, otherwise 0.
@@ -299,6 +303,12 @@ func (s *shares) grantTurn(x *Share, cost Moment) {
 	x.used += c / float64(x.weight)
 	b.latest = max(b.latest, x.used)
 	x.figures.served++
+}
+
+// charge counts time that others lost because of a share.
+func (s *shares) charge(x *Share, lost Moment) {
+	x.used += lost.float() / float64(x.weight)
+	s.fix(x)
 }
 
 // giveBackTurn takes back the latest turn of all.

@@ -28,6 +28,7 @@ type Turn struct {
 
 	// Fields of a call that waits in a share; see [Pacer.QueueShare].
 	inShare  bool
+	arrived  int64   // time
 	deadline int64   // the call is lost if its turn is later
 	waiter   *Waiter // its place in the share
 	onLoss   func()  // called under the lock once the call is lost, or nil
@@ -58,23 +59,21 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	t.lock.Lock()
 	defer t.lock.Unlock()
 	if x.state >= gone {
-		x.lost, x.inQueue = x.state, false
-		return now
+		return x.notices(now)
 	}
 	t.seen = max(t.seen, now)
 	for x.state == waits && t.due(max(now, slept)) { // calls behind it will look themselves
 		t.grantDue(t.seen)
 	}
 	if x.state == waits && x.inShare {
-		x.expire(max(now, slept))
+		x.sleep(max(now, slept))
 	}
-	if x.state == waits && x.inShare {
-		x.sleep()
+	if t.shares() {
+		t.advance(t.seen) // the next one may be too late, and the one behind it due
 	}
 	t.wakeFirst()
 	if x.state >= gone {
-		x.lost, x.inQueue = x.state, false
-		return now
+		return x.notices(now)
 	}
 	if x.state == waits && !x.inShare {
 		x.at = x.at.plus(t.queue.pushed(x)).plus(t.delayed.minus(x.delayed))
@@ -100,7 +99,11 @@ func (x *Turn) Linger(until int64) {
 	}
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
-	if x.state != waits || x.at.ns >= until {
+	looks := x.at.ns
+	if x.inShare {
+		looks = x.until
+	}
+	if x.state != waits || looks >= until {
 		return
 	}
 	x.until, x.lingers = until, true
@@ -114,6 +117,9 @@ func (x *Turn) Run() {
 	}
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
+	if x.state == waits && x.inShare {
+		x.of.grant(x, LongAgo())
+	}
 	for x.state == waits {
 		t := x.of
 		t.grant(t.queue.first(), LongAgo())
@@ -140,6 +146,7 @@ func (x *Turn) Leave(now int64) {
 	case x.state != waits:
 	case x.inShare:
 		t.lose(x, gone)
+		t.takeUp(t.seen, x.waiter.share)
 		t.advanceQueue()
 	default:
 		t.queue.remove(x)
@@ -155,7 +162,7 @@ func (x *Turn) Drop(now int64) {
 	if x.inQueue {
 		x.Leave(now)
 	}
-	x.of = nil
+	x.of, x.lost = nil, waits
 	if x.waiter != nil {
 		*x.waiter = Waiter{}
 	}

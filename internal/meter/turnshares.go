@@ -9,18 +9,22 @@ import "time"
 // Turns are divided as units of a semaphore are (see [Share]), but fairness is measured in the cost of
 // turns, per weight, which is known: the next turn is that of the share with the least cost so far,
 // as of the time at which it is due. So a call's turn isn't known while it waits: calls of other
-// shares that come later may be next. The wait is bounded by a deadline instead: a call whose turn
-// would be later is lost.
+// shares that come later may be next. The wait is bounded by a deadline instead: a call that is next
+// is lost if its turn would be later, and so is one that still waits then.
+//
+// A large call that is next makes the others wait. If it leaves, its share is charged for the time
+// that they lost.
 //
 // # Which calls are woken
 //
-// A call sleeps until its deadline. Invariant, under the lock: if no call waits outside shares, the
-// next one sleeps until its turn at most. It grants the turns that are due, and wakes the next. A
-// call that was next and no longer is wakes too early, and goes back to sleep.
+// A call sleeps until its deadline. Invariant, under the lock: the next one sleeps until its turn at
+// most, which follows those of all calls outside shares. It grants the turns that are due, and wakes
+// the next. A call that was next and no longer is wakes too early, and goes back to sleep.
 type shareTurns struct {
 	shares
 	revision uint64
-	cost     Moment // of all waiting calls
+	cost     Moment  // of all waiting calls
+	unlooked []*Turn // calls that don't look, in the order in which they came; see ExpireShares
 }
 
 // ShareTurn is a call's request for a turn in a share; see [Pacer.QueueShare].
@@ -39,19 +43,26 @@ type ShareTurn struct {
 // that the call runs.
 //
 // The calls that wait, in all shares, fill MaxWait. If the new call no longer fits, the longest share
-// by weight of the lowest level that waits loses its last call, unless that would be the new call's
-// own share: then the new call is rejected.
+// by weight of the lowest level that waits loses its last call. If that is the new call's own share,
+// the new call is rejected, unless it is prioritized and the last one isn't. A call whose turn can't
+// come within MaxWait is rejected.
 //
-// Calls that wait outside shares come first. Once a call joins outside shares, because the rules no
-// longer share, those in shares keep their order and are no longer in shares.
+// Calls that wait outside shares come first. Once a call joins outside shares, or in shares that are
+// named otherwise, calls that wait in shares keep their order and are no longer in shares.
 func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least time.Duration, ok bool) {
-	f := t.share(c)
 	t.look(now)
+	now = t.seen // an older reading of the clock
+	f := t.share(c)
 	share := f.obtain(nil, &c.Tenant)
+	if t.never(now, c) {
+		share.figures.refused++
+		x.state = gone
+		return now, 0, false
+	}
 	room := t.Last().Wait(now, c.Cost) <= c.MaxWait
 	t.joinShare(x, now, share, c)
 	t.advanceQueue()
-	if x.state == waits && (share.length > f.sharing.PerShare || !room && !t.makeRoom(share, now, c.MaxWait)) {
+	if x.state == waits && (share.length > f.sharing.PerShare || !room && !t.makeRoom(x, now, c.MaxWait)) {
 		t.remove(x, gone)
 		share.figures.refused++
 	}
@@ -59,10 +70,15 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 	if x.inQueue = x.state == waits; !x.inQueue {
 		return now, 0, x.state == granted
 	}
-	x.sleep()
+	x.sleep(now)
 	t.wakeFirst()
 	_, cost := t.first()
 	return x.until, max(t.ran.Wait(now, cost), 1), true
+}
+
+// never reports whether the call's turn can't come in time.
+func (t *Pacer) never(now int64, c *ShareTurn) bool {
+	return t.ran.plus(t.queue.cost).Wait(now, c.Cost) > c.MaxWait
 }
 
 // share returns the shares under the sharing of the call, or of newer rules.
@@ -71,7 +87,11 @@ func (t *Pacer) share(c *ShareTurn) *shareTurns {
 		t.fair = &shareTurns{shares: *newShares()}
 	}
 	f := t.fair
-	if f.sharing == nil || c.Revision > f.revision {
+	if old := f.sharing; old == nil || c.Revision > f.revision {
+		if old != nil && (old.By != c.Sharing.By || old.Levels != c.Sharing.Levels) {
+			t.unshare(t.seen)
+			t.fair = f
+		}
 		f.configure(c.Sharing)
 		f.revision = c.Revision
 	}
@@ -87,28 +107,33 @@ func (t *Pacer) joinShare(x *Turn, now int64, share *Share, c *ShareTurn) {
 	t.came++
 	x.of, x.number, x.state, x.lost = t, t.came, waits, waits
 	x.inQueue, x.inShare, x.lingers = true, true, false
-	x.deadline = now + int64(c.MaxWait)
+	x.arrived, x.deadline = now, now+int64(c.MaxWait)
 	x.at, x.until = Moment{ns: x.deadline}, now // awake
 	if x.Awaited {
 		t.awaited++
+	} else {
+		t.fair.unlooked = append(t.fair.unlooked, x)
 	}
 	t.fair.enqueue(x.waiter, c.Cost)
 	t.fair.cost = t.fair.cost.plus(c.Cost)
 }
 
-// makeRoom makes longer shares lose their last calls until the calls that wait, with the new one of that
-// share, fill maxWait. It reports whether the new call may stay.
-func (t *Pacer) makeRoom(of *Share, now int64, maxWait time.Duration) bool {
-	some := false
+// makeRoom makes longer shares lose their last calls until the calls that wait, with the new one, fill
+// maxWait. It reports whether the new call may stay.
+func (t *Pacer) makeRoom(x *Turn, now int64, maxWait time.Duration) bool {
+	of, some := x.waiter.share, false
 	for time.Duration(t.Last().ns-now) > maxWait {
 		lowest := t.fair.lowest()
 		longest := lowest.heaps[byLength].first()
 		if lowest == of.band && compareProducts(longest.size(), of.weight, of.size(), longest.weight) <= 0 {
-			return some // one share may be longer than the others by a call
+			if some || !x.waiter.first || of.tail.first {
+				return some // one share may be longer than the others by a call
+			}
+			longest = of
 		}
 		last := longest.tail.turn
 		t.lose(last, displaced)
-		t.wakeFor(last, Moment{ns: now})
+		t.takeUp(now, longest)
 		some = true
 	}
 	return true
@@ -121,9 +146,31 @@ func (t *Pacer) lose(x *Turn, as state) {
 	} else {
 		figures.expired++
 	}
-	if t.remove(x, as); x.onLoss != nil && as != gone {
+	t.remove(x, as)
+	if as == gone {
+		return
+	}
+	if x.onLoss != nil {
 		x.onLoss()
 	}
+	t.wakeFor(x, Moment{ns: t.seen})
+}
+
+// loseTheLate loses calls that are next and whose turns, which are not before from, would come too late.
+func (t *Pacer) loseTheLate(from Moment) {
+	for t.shares() {
+		x, cost := t.fair.next()
+		if t.ran.plus(t.queue.cost).plus(cost).Later(from).ns <= x.deadline {
+			return
+		}
+		t.lose(x, expired)
+	}
+}
+
+// notices is called by a call that has lost its place, or was given up.
+func (x *Turn) notices(now int64) (at int64) {
+	x.lost, x.inQueue = x.state, false
+	return now
 }
 
 // remove removes a call from its share.
@@ -164,23 +211,13 @@ func (t *Pacer) unshare(now int64) {
 	t.wakeFirst()
 }
 
-// looks returns the next call in shares and the time of its turn, at which it must look. There is none
-// if a call outside shares looks before.
-func (t *Pacer) looks() (next *Turn, at int64) {
-	ran := t.ran
-	for x := t.queue.first(); x != nil; x = x.after {
-		if !x.debt {
-			return nil, 0
-		}
-		ran = ran.plus(x.cost)
-	}
-	next, cost := t.fair.next()
-	return next, ran.plus(cost).ns
-}
-
-// wakeNextShare makes the next call in shares wake at its turn, if it must look then.
+// wakeNextShare makes the next call in shares wake at its turn.
 func (t *Pacer) wakeNextShare() {
-	if x, at := t.looks(); x != nil && at < x.until {
+	if !t.shares() {
+		return
+	}
+	x, cost := t.fair.next()
+	if at := t.ran.plus(t.queue.cost).plus(cost).ns; at < x.until {
 		x.until = at
 		if x.alarm != nil {
 			x.alarm.WakeAt(at)
@@ -188,24 +225,19 @@ func (t *Pacer) wakeNextShare() {
 	}
 }
 
-// sleep sets the time until which a call in a share sleeps, which is awake.
-func (x *Turn) sleep() {
-	x.until = x.deadline
-	if next, at := x.of.looks(); next == x {
-		x.until = min(x.until, at)
-	}
-}
-
-// expire is called by a call in a share that has slept until now. If its time is up, it is lost.
-func (x *Turn) expire(now int64) {
+// sleep sets the time until which a call in a share sleeps, which is awake at now. If its time is up,
+// it is lost.
+func (x *Turn) sleep(now int64) {
+	t := x.of
 	if now >= x.deadline {
-		x.of.lose(x, expired)
-		x.of.takeUp(x.deadline)
+		t.lose(x, expired)
+		return
+	}
+	x.until = x.deadline
+	if next, cost := t.fair.next(); next == x {
+		x.until = min(x.until, t.ran.plus(t.queue.cost).plus(cost).ns)
 	}
 }
-
-// tooLate reports whether a turn at that time would be too late for the call.
-func (x *Turn) tooLate(at int64) bool { return x.inShare && at > x.deadline }
 
 // ofShare reports whether the turn was granted to a share.
 func (x *Turn) ofShare() bool { return x.waiter != nil && x.waiter.share != nil }
@@ -213,31 +245,25 @@ func (x *Turn) ofShare() bool { return x.waiter != nil && x.waiter.share != nil 
 // OnLoss sets a function that is called, under the lock, once the call is lost. The call doesn't look.
 func (x *Turn) OnLoss(f func()) { x.onLoss = f }
 
-// ExpireShares removes the calls whose deadlines have passed by now, as if each had looked then. The
-// caller holds the lock.
+// ExpireShares removes the calls that don't look and whose deadlines have passed by now, as if each
+// had looked then. The caller holds the lock.
 func (t *Pacer) ExpireShares(now int64) {
-	for x := t.earliest(); x != nil && x.deadline <= max(now, t.seen); x = t.earliest() {
+	if t.fair == nil {
+		return
+	}
+	for f := t.fair; len(f.unlooked) > 0; f.unlooked = f.unlooked[1:] {
+		x := f.unlooked[0]
+		if x.state != waits || !x.inShare {
+			continue
+		}
+		if x.deadline > max(now, t.seen) {
+			break
+		}
 		if t.advance(x.deadline); x.state == waits {
 			t.lose(x, expired)
-			t.takeUp(x.deadline)
 		}
 	}
 	t.look(now)
-}
-
-// earliest returns the call in a share with the earliest deadline, or nil.
-func (t *Pacer) earliest() (earliest *Turn) {
-	if !t.shares() {
-		return nil
-	}
-	for _, x := range t.fair.all {
-		for w := x.first(); w != nil; w = w.after {
-			if earliest == nil || w.turn.deadline < earliest.deadline {
-				earliest = w.turn
-			}
-		}
-	}
-	return earliest
 }
 
 // MayQueueShare reports whether [Pacer.QueueShare] would give the call its turn or a place now, and the
@@ -246,22 +272,25 @@ func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) (least time.Duration, ok 
 	if !t.Empty() {
 		t.look(now)
 	}
+	now = max(now, t.seen)
 	fits := t.Last().Wait(now, c.Cost) <= c.MaxWait
-	least = t.ran.plus(t.queue.cost).Wait(max(now, t.seen), c.Cost)
+	least = t.ran.plus(t.queue.cost).Wait(now, c.Cost)
 	switch f := t.fair; {
 	case f == nil || f.sharing == nil:
 		return least, fits
 	case least == 0: // it may be next
 		return 0, true
+	case least > c.MaxWait:
+		return least, false
 	}
 	return least, t.mayWait(fits, c)
 }
 
 // mayWait is MayQueueShare for a call that can't run at once. fits is true if there is room for it.
 func (t *Pacer) mayWait(fits bool, c *ShareTurn) bool {
-	f, length, size := t.fair, 0, c.Cost.ns
+	f, length, size, instead := t.fair, 0, int64(0), false
 	if x := f.find(&c.Tenant); x != nil {
-		length, size = x.length, size+x.size()
+		length, size, instead = x.length, x.cost.ns, c.First && x.tail != nil && !x.tail.first
 	}
 	switch lowest, level := f.lowest(), f.sharing.level(&c.Tenant); {
 	case length >= f.sharing.PerShare:
@@ -274,19 +303,23 @@ func (t *Pacer) mayWait(fits bool, c *ShareTurn) bool {
 		return true
 	default:
 		longest := lowest.heaps[byLength].first()
-		return compareProducts(longest.size(), f.weightOf(&c.Tenant), size, longest.weight) > 0
+		return instead || compareProducts(longest.size(), f.weightOf(&c.Tenant), size, longest.weight) > 0
 	}
 }
 
 // RefusedShare counts a call of a tenant that was rejected because of [Pacer.MayQueueShare]. The
 // caller holds the lock.
-func (t *Pacer) RefusedShare(c *ShareTurn) { t.share(c).countRefused(&c.Tenant) }
+func (t *Pacer) RefusedShare(c *ShareTurn) {
+	if f := t.fair; f != nil && f.sharing != nil {
+		f.countRefused(&c.Tenant)
+	}
+}
 
 // SharesOfTurns is [Semaphore.Shares] for turns: nothing is held, and parts are fractions of the rate.
 // The caller holds the lock.
-func (t *Pacer) SharesOfTurns(most int, by *Sharing) (largest []ShareStats, rest ShareStats, n int) {
-	if f := t.fair; f != nil && f.sharing == by {
-		largest, rest = f.statsOfAll(1)
+func (t *Pacer) SharesOfTurns(most int) (largest []ShareStats, rest ShareStats, n int) {
+	if t.fair != nil {
+		largest, rest = t.fair.statsOfAll(1)
 	}
 	return largestOf(largest, rest, most)
 }

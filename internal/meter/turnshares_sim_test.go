@@ -99,8 +99,8 @@ func (x *sleeper) waitsInShare(s *schedules.Schedule, q *Pacer, now int64, c *Sh
 			return false
 		}
 	}
-	if x.at.ns > now+int64(c.MaxWait) && x.waiter.share != nil {
-		s.Failf("a call's turn is at %d, its deadline was %d", x.at.ns, now+int64(c.MaxWait))
+	if x.at.ns > x.deadline && x.waiter.share != nil {
+		s.Failf("a call's turn is at %d, its deadline was %d", x.at.ns, x.deadline)
 	}
 	return true
 }

@@ -25,7 +25,7 @@ type turnsTwin struct {
 }
 
 type twinTurn struct {
-	at, before, deadline int64
+	at, before, arrived, deadline int64
 }
 
 // next returns the call that is next, and its share.
@@ -102,32 +102,33 @@ func (m *turnsTwin) lose(c *twinCall, x *twinShare, as state) {
 // run grants the turns that are due by now.
 func (m *turnsTwin) run(now int64) {
 	for {
+		m.loseTheLate(m.ran)
 		c, x := m.next()
 		if c == nil || m.ran+c.units > now {
 			return
 		}
-		if due, deadline := m.ran+c.units, m.calls[c].deadline; due > deadline {
-			m.lose(c, x, expired)
-			m.takeUp(deadline)
-		} else {
-			m.grant(c, x, due)
-		}
+		m.grant(c, x, m.ran+c.units)
 	}
 }
 
-// takeUp runs calls that could have run before that time if others had not been there.
-func (m *turnsTwin) takeUp(at int64) {
-	for {
-		c, x := m.next()
-		switch {
-		case c == nil || m.ran+c.units >= at-m.slack:
-			return
-		case m.calls[c].deadline < at:
-			m.lose(c, x, expired)
-		default:
-			m.grant(c, x, at-m.slack)
-		}
+// loseTheLate loses calls that are next and would run too late.
+func (m *turnsTwin) loseTheLate(from int64) {
+	for c, x := m.next(); c != nil && max(m.ran+c.units, from) > m.calls[c].deadline; c, x = m.next() {
+		m.lose(c, x, expired)
 	}
+}
+
+// takeUp runs a call that could have run before that time if others had not been there.
+func (m *turnsTwin) takeUp(at int64, blamed *twinShare) {
+	m.loseTheLate(at - m.slack)
+	c, x := m.next()
+	if c == nil || m.ran+c.units >= at-m.slack {
+		return
+	}
+	if blamed != nil {
+		blamed.used += float64(at-m.slack-max(m.ran+c.units, m.calls[c].arrived-m.slack)) / float64(blamed.weight)
+	}
+	m.grant(c, x, at-m.slack)
 }
 
 // pass moves time on, from one deadline to the next.
@@ -148,7 +149,6 @@ func (m *turnsTwin) pass(now int64) {
 		deadline := m.calls[first].deadline
 		if m.run(deadline); first.state == waits {
 			m.lose(first, of, expired)
-			m.takeUp(deadline)
 		}
 	}
 	m.run(now)
@@ -157,6 +157,11 @@ func (m *turnsTwin) pass(now int64) {
 func (m *turnsTwin) join(c *twinCall, now int64, tenant Tenant, maxWait int64) {
 	m.forget()
 	x := m.find(tenant)
+	if m.ran+c.units-now > maxWait {
+		x.figures.refused++
+		c.state = gone
+		return
+	}
 	room := max(m.last()+c.units, now)-now <= maxWait
 	level := x.tenant.Level
 	from := m.virtual[level]
@@ -168,30 +173,35 @@ func (m *turnsTwin) join(c *twinCall, now int64, tenant Tenant, maxWait int64) {
 		x.used = max(x.used, from)
 	}
 	x.line = insert(x.line, x.paid, c)
-	c.share, m.calls[c] = x, &twinTurn{deadline: now + maxWait}
-	m.takeUp(now)
+	c.share, m.calls[c] = x, &twinTurn{arrived: now, deadline: now + maxWait}
+	m.takeUp(now, nil)
 	m.run(now)
-	if c.state == waits && (len(x.line) > m.sharing.PerShare || !room && !m.makeRoom(x, now, maxWait)) {
+	if c.state == waits && (len(x.line) > m.sharing.PerShare || !room && !m.makeRoom(c, x, now, maxWait)) {
 		m.drop(c, x, gone)
 		x.figures.refused++
 	}
-	m.takeUp(now)
+	m.takeUp(now, nil)
 	m.run(now)
 }
 
-func (m *turnsTwin) makeRoom(of *twinShare, now, maxWait int64) (some bool) {
+func (m *turnsTwin) makeRoom(c *twinCall, of *twinShare, now, maxWait int64) (some bool) {
+	size := func(x *twinShare) int64 { return cost(x) - x.line[len(x.line)-1].units }
 	for m.last()-now > maxWait {
 		level := Levels - 1
 		longest := (*twinShare)(nil)
 		for ; longest == nil; level-- {
 			longest = m.least(level, func(a, b *twinShare) int {
-				return cmp.Or(cmp.Compare(cost(b)*a.weight, cost(a)*b.weight), b.id-a.id)
+				return cmp.Or(cmp.Compare(size(b)*a.weight, size(a)*b.weight), b.id-a.id)
 			})
 		}
-		if longest.tenant.Level == of.tenant.Level && cost(longest)*of.weight <= cost(of)*longest.weight {
-			return some
+		if longest.tenant.Level == of.tenant.Level && size(longest)*of.weight <= size(of)*longest.weight {
+			if some || !c.first || of.line[len(of.line)-1].first {
+				return some
+			}
+			longest = of
 		}
 		m.lose(longest.line[len(longest.line)-1], longest, displaced)
+		m.takeUp(now, longest)
 		some = true
 	}
 	return true
@@ -203,12 +213,14 @@ func (m *turnsTwin) leave(c *twinCall, now int64) {
 		m.ran = t.before
 		c.share.used -= float64(c.units) / float64(c.share.weight)
 		c.share.figures.served--
+		m.takeUp(now, c.share)
 	case c.state == waits:
 		m.lose(c, c.share, gone)
+		m.takeUp(now, c.share)
 	default:
 		return
 	}
-	m.takeUp(now)
+	m.takeUp(now, nil)
 	m.run(now)
 }
 
@@ -342,5 +354,90 @@ func compareTurns(p *Pacer, m *turnsTwin, open []*turnCall, fail func(format str
 		if b := &p.fair.bands[level]; b.virtual != m.virtual[level] {
 			fail("level %d is at %v, its twin at %v", level, b.virtual, m.virtual[level])
 		}
+	}
+}
+
+// A tenant with weight 1 always asks for twice the rate. Another one sends a large call at a time: one
+// that can't come in time at all, by weight or by level; one that could, and has its half; one that is
+// cancelled shortly before its turn, which costs its own half and no more.
+func TestLargeCallsInShares(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		cost        int64
+		weight      int64
+		level       int
+		patience    int64
+		small, fair int64 // parts of a hundred that the tenants have at least
+	}{
+		{"alone", 0, 1, 0, 0, 100, 0},
+		{"never, by weight", 600, 4, 0, 1000, 100, 0},
+		{"never, by level", 600, 1, -1, 1000, 100, 0},
+		{"one at a time", 450, 1, 0, 1000, 49, 45},
+		{"cancelled", 240, 1, 0, 235, 49, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var mu shared.Mutex
+			p := MakePacer(&mu)
+			sharing := &Sharing{By: "a", PerShare: 1000, MaxShares: 10, Levels: true, Weights: map[argument.Value]int64{argument.Int(1): tt.weight}}
+			var waiting []*turnCall
+			var large *turnCall
+			ran := make(map[int64]int64)
+			join := func(now, tenant, cost int64, level int) *turnCall {
+				c := &turnCall{wake: 1 << 60, twin: &twinCall{caller: int(tenant), units: cost}}
+				c.Turn = MakeTurn(c)
+				c.Awaited = true
+				mu.Lock()
+				until, least, ok := p.QueueShare(&c.Turn, now, &ShareTurn{Cost: Moment{ns: cost}, MaxWait: 500, Sharing: sharing, Tenant: Tenant{Name: argument.Int(tenant), Level: level}})
+				mu.Unlock()
+				switch {
+				case ok && least == 0:
+					ran[tenant] += cost
+				case ok:
+					c.wake = min(c.wake, until)
+					waiting = append(waiting, c)
+					return c
+				}
+				return nil
+			}
+			const end = 20_000
+			for now := int64(0); now < end; now++ {
+				for i := 0; i < len(waiting); i++ {
+					c := waiting[i]
+					if c.wake > now {
+						continue
+					}
+					c.wake = 1 << 60
+					until := c.Come(now, now)
+					lost, _ := c.Lost()
+					if !lost && until > now {
+						c.wake = min(c.wake, until)
+						continue
+					}
+					if !lost {
+						ran[int64(c.twin.caller)] += c.twin.units
+					}
+					waiting, i = slices.Delete(waiting, i, i+1), -1
+					if c == large {
+						large = nil
+					}
+				}
+				if now%5 == 0 {
+					join(now, 0, 10, 1)
+				}
+				switch i := slices.Index(waiting, large); {
+				case tt.cost > 0 && large == nil && now%10 == 0:
+					large = join(now, 1, tt.cost, 1+tt.level)
+					if large != nil {
+						large.twin.paid = now
+					}
+				case i >= 0 && now-large.twin.paid >= tt.patience:
+					waiting = slices.Delete(waiting, i, i+1)
+					large.Leave(now)
+					large = nil
+				}
+			}
+			assert.GreaterOrEqual(t, 100*ran[0], tt.small*(end-1000))
+			assert.GreaterOrEqual(t, 100*ran[1], tt.fair*(end-1000))
+		})
 	}
 }

@@ -230,6 +230,29 @@ func TestRulesAndHowFullTheyAre(t *testing.T) {
 }
 
 // A hotspot rule is as full as the fullest of its hottest values.
+// A rule that counts resources together has one measure, under its pattern.
+func TestRulesThatCountTogetherHaveOneMeasure(t *testing.T) {
+	l := newLab(t, Config{}, api.RuleSet{Flow: []flow.Rule{{ID: "all", Resource: "o*", Match: spec.MatchPrefix, Together: true, Threshold: 10}}})
+	l.call(5, "orders")
+	l.call(2, "other")
+	var raw struct {
+		Rules []struct {
+			Resource string
+			Full     *float64
+			Measures []struct {
+				Resource        string
+				Measured, Limit float64
+			}
+		}
+	}
+	l.get("/api/rules", &raw)
+	require.Len(t, raw.Rules, 1)
+	require.Len(t, raw.Rules[0].Measures, 1)
+	assert.Equal(t, "o*", raw.Rules[0].Measures[0].Resource)
+	assert.EqualValues(t, 7, raw.Rules[0].Measures[0].Measured)
+	assert.InDelta(t, 0.7, *raw.Rules[0].Full, 1e-9)
+}
+
 func TestHowFullHotspotRulesAre(t *testing.T) {
 	l := newLab(t, Config{}, api.RuleSet{Hotspot: []hotspot.Rule{{ID: "users", Resource: "orders", Param: "user", Threshold: 10}}})
 	for user, calls := range map[string]int{"ann": 9, "bob": 3} {

@@ -149,9 +149,12 @@ func (c *console) measure(name string, add func(x core.ExplainedRule, origin str
 	}
 }
 
-// note adds a rule's measure of a resource once. origin is the caller, for rules that distinguish
-// callers.
+// note adds a rule's measure of a resource once, or the one of all resources that it counts together.
+// origin is the caller, for rules that distinguish callers.
 func (r *rule) note(name string, x core.ExplainedRule, origin string) {
+	if r.terms().Together {
+		name = r.Resource
+	}
 	for _, m := range x.Measures {
 		m.For = cmp.Or(m.For, origin)
 		if !slices.ContainsFunc(r.Measures, func(o measure) bool { return o.Resource == name && o.Of == m.Of && o.For == m.For }) {
@@ -202,6 +205,7 @@ type terms struct {
 	Origin, Relation string
 	Threshold        float64
 	Interval, Unit   string
+	Together         bool
 }
 
 func (r *rule) terms() (t terms) {
@@ -235,14 +239,15 @@ func (c *console) rulesOf(name string, all []rule) []rule {
 	return found
 }
 
-// limitOf returns the calls per second that the strictest rate rule for all callers admits.
+// limitOf returns the calls per second that the strictest rate rule for all callers of the resource
+// admits.
 func limitOf(rules []rule) *float64 {
 	var least *float64
 	for i := range rules {
 		r := &rules[i]
 		t := r.terms()
 		interval, err := time.ParseDuration(t.Interval)
-		if r.Mode != spec.Enforce || t.Unit != "" || !t.ofAll() || t.Relation != "" && t.Relation != "direct" || err != nil || interval <= 0 {
+		if r.Mode != spec.Enforce || t.Unit != "" || t.Together || !t.ofAll() || t.Relation != "" && t.Relation != "direct" || err != nil || interval <= 0 {
 			continue
 		}
 		for _, m := range r.Measures {

@@ -7,8 +7,8 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 )
 
-// names finds the rules of a family that apply to a name. It holds only enforced rules: others don't
-// displace any.
+// names finds the rules of a family that apply to a name by itself. It holds only enforced rules:
+// others don't displace any.
 type names struct {
 	infos    []spec.Info // of all rules
 	named    map[string][]int
@@ -30,7 +30,7 @@ func namesOf[R spec.Rule](list []R) *names {
 		info := rule.Info()
 		n.infos = append(n.infos, info)
 		switch {
-		case info.Mode != spec.Enforce:
+		case info.Mode != spec.Enforce || info.Together: // which limits something else
 		case info.Default():
 			n.rest = append(n.rest, i)
 		case info.Named():
@@ -116,6 +116,7 @@ type alike struct {
 	resource string
 	match    spec.Match
 	exclude  string
+	together bool
 }
 
 // maxAlike is the number of rules with the same names that are compared with each other.
@@ -129,7 +130,7 @@ func groups(infos []spec.Info) (all [][]int) {
 		if info.Mode == spec.Off {
 			continue
 		}
-		key := alike{info.Resource, info.Match, ""}
+		key := alike{info.Resource, info.Match, "", info.Together}
 		for _, name := range info.Exclude {
 			key.exclude += name + "\x00"
 		}

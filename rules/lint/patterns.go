@@ -32,12 +32,12 @@ func (l *linter) duplicates() {
 func (l *linter) patterns() {
 	for _, x := range l.lists {
 		all := slices.IndexFunc(x.infos, func(info spec.Info) bool {
-			return info.Match == spec.MatchRegex && info.Mode == spec.Enforce && matchesAll(info.Resource)
+			return info.Match == spec.MatchRegex && info.Mode == spec.Enforce && !info.Together && matchesAll(info.Resource)
 		})
 		for i, info := range x.infos {
 			switch {
 			case info.Mode == spec.Off:
-			case info.Default() && all >= 0:
+			case info.Default() && !info.Together && all >= 0:
 				l.add("PN013", Warning, x.family, i, "resource", `the rule never applies: "*" covers names without a rule of their own, and %s covers every name; merge the two, or restrict that one`, l.at(x.family, all))
 			case info.Named() && looksLikeExpression(info.Resource):
 				l.add("PN014", Warning, x.family, i, "resource", "%q looks like a regular expression and is read as the name of one resource: add `match: regex`", info.Resource)
@@ -121,6 +121,9 @@ func (l *linter) unseen() {
 	}
 	for _, x := range l.lists {
 		for i, info := range x.infos {
+			if info.Mode != spec.Off && info.Together && info.Default() && !seen.Inbound {
+				l.add("PN005", Warning, x.family, i, "together", `no call is inbound, and with together "*" counts only inbound calls: mark calls from outside with api.Inbound(), or count all with resource ".*" and match: regex`)
+			}
 			if info.Mode == spec.Off || info.Default() {
 				continue
 			}

@@ -13,7 +13,7 @@
 // It covers authority, system, hotspot, flow, isolation and breaker rules, enforced and in shadow
 // mode, and changes of rules. It does not cover randomness (a breaker's ramp), learned limits
 // (adaptive and outlier rules, system rules of strategy steady), limits shared by a cluster, the
-// caps on nodes and values, or rules with a prefix or a path.
+// caps on nodes and values, rules with a prefix or a path, or rules that count all their names together.
 //
 // It has two users: package replay, which replays traces recorded from the Java Sentinel, and the
 // drawer in this package's tests, which draws rules and calls of all kinds. A failure of the drawer

@@ -2,4 +2,4 @@ package main
 
 import "slices"
 
-var rows = slices.Concat(statRows, coreRows, familyRows, upstreamRows, ruleRows, clusterRows)
+var rows = slices.Concat(statRows, coreRows, familyRows, upstreamRows, ruleRows, clusterRows, togetherRows)

@@ -169,7 +169,7 @@ var statRows = []row{
 	{
 		invariant:   "After a stall, calls still run spaced: overdue turns are postponed.",
 		declaration: "internal/meter.Pacer.grantDue",
-		old:         `late <= max(x.cost.ns, lateness)`,
+		old:         `late <= max(cost.ns, lateness)`,
 		new:         `late <= int64(time.Hour)`,
 		test:        "go test -run ^TestTurnsMoveOnAfterAStall$ ./internal/meter",
 	},

@@ -57,6 +57,8 @@ var unsaid = []string{
 	`exceptions: entry \d+ has (a value|values|\d+ values), but the rule's`,
 	`exceptions: entry \d+ is about all keys`,
 	`exceptions: .* appears twice`,
+	`together: has no meaning for a rule of one resource`,
+	`together: has no meaning for origin other`,
 	`unit: has no meaning for strict: false`,
 	`maxQueue: has no meaning for a rule with a unit`,
 	`threshold: is .*: use a whole number from 0 to 1000000000$`, // more only with a unit
@@ -77,6 +79,7 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 9, "unit": "a", "estimate": 5, "behavior": "tokenBucket", "burst": 3},
 		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
+		{"resource": "*", "threshold": 1, "together": true, "origin": "other"},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
 	},
 	"hotspot": {
@@ -272,7 +275,7 @@ func TestSchemaAgreesWithTheLoader(t *testing.T) {
 		// Valid rules, as many kinds as the names in them allow.
 		seeds := rightRules(t, j, fields, rng)
 		require.NotEmpty(t, seeds, list.Name)
-		for _, seed := range seeds[:min(len(seeds), figure.Size(10, 10, 40, 40))] {
+		for _, seed := range seeds[:min(len(seeds), figure.Size(20, 20, 40, 40))] {
 			for _, f := range fields {
 				try(maps.Clone(seed), f)
 			}

@@ -161,6 +161,7 @@ var (
 	noExclude    = clause{fields: []string{"exclude"}, must: empty}
 	noShed       = clause{fields: []string{"shed"}, must: unread}
 	noFloors     = clause{fields: []string{"floors"}, must: unread}
+	noTogether   = clause{fields: []string{"together"}, must: unread}
 	noStatistics = clause{fields: []string{"minCalls", "interval", "buckets"}, must: unread}
 )
 
@@ -178,15 +179,15 @@ var cases = map[string][]when{
 	"flow": {
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow, noOverdraft}},
 		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
-		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit}},
+		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit, noTogether}},
 		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst, noMaxReserve, noOverdraft}},
 		{"behavior", []string{"reject", "warmUp", "warmUpThrottle", "tokenBucket"}, []clause{noShares}},
-		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit}},
+		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit, noTogether}},
 		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
 		{"relation", []string{"direct"}, []clause{{fields: []string{"ref"}, must: unread}}},
 		{"relation", []string{"associated"}, []clause{
 			{fields: []string{"ref"}, must: stated},
-			noUnit,
+			noUnit, noTogether,
 			{fields: []string{"behavior"}, must: oneOf, value: []string{"reject", "warmUp"}},
 		}},
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
