@@ -70,6 +70,7 @@ type call struct {
 	failed      bool
 	waits       bool // a rule makes it wait, or queues it
 	queues      bool // the current checker has put it into a queue for a turn that it awaits
+	shares      bool // it waits for a turn in a share
 
 	level level // its own criticality; see Level
 

@@ -49,7 +49,7 @@ func (inv *Invocation) TakeShareTurn(q *meter.Pacer, c *meter.ShareTurn, by *cor
 	}
 	if least > 0 {
 		x.until, x.by = until, by
-		inv.queues = true
+		inv.queues, inv.shares = true, true
 	}
 	inv.reserve(0, 0, 0, false).Holder = x
 	return least, true
@@ -95,7 +95,9 @@ type turn struct {
 
 func (x *turn) GiveBack(_ *Reservation, now int64) {
 	x.Leave(now)
-	x.by = nil
+	if x.by != nil {
+		x.until, x.by = 0, nil
+	}
 }
 
 func (inv *Invocation) nextTurn() *turn {
@@ -127,8 +129,10 @@ func (inv *Invocation) awaitTurns(wait time.Duration, before func()) (returned f
 	if left, ok := inv.untilAnswer(); ok {
 		latest = inv.now + int64(max(left, wait))
 	}
-	if look, shares := inv.lookInShares(); shares {
-		until = max(until, look)
+	if inv.shares {
+		for _, x := range inv.turns {
+			until = max(until, x.until)
+		}
 		if left, ok := inv.untilDeadline(); ok && inv.now+int64(left) < latest {
 			latest, tooLate = inv.now+int64(left), context.DeadlineExceeded
 		}
@@ -168,17 +172,6 @@ var errNoTimeToAnswer = errors.New("its turn was postponed past the deadline for
 // errExpired is the reason if a turn in a share would have come too late.
 var errExpired = errors.New("its turn would have come too late")
 
-// lookInShares returns the time at which the call looks first for its turns in shares, and whether it
-// waits for any.
-func (inv *Invocation) lookInShares() (until int64, any bool) {
-	for _, x := range inv.turns {
-		if x.by != nil {
-			until, any = max(until, x.until), true
-		}
-	}
-	return until, any
-}
-
 // lostTo returns the rejection of a call that has lost a place in a share, or nil.
 func (inv *Invocation) lostTo() *core.BlockError {
 	for _, x := range inv.turns {
@@ -199,6 +192,9 @@ func (inv *Invocation) lookForTurns(firm, slept int64) (last int64, cause error)
 		at := x.Come(inv.now, slept)
 		if x.Awaited {
 			last = max(last, at)
+		}
+		if !inv.shares {
+			continue
 		}
 		if lost, another := x.Lost(); lost && cause == nil {
 			if cause = errExpired; another {
@@ -227,7 +223,9 @@ func (inv *Invocation) runTurns() {
 func (inv *Invocation) dropTurns() {
 	for _, x := range inv.turns {
 		x.Drop(inv.now)
-		x.by = nil
+		if inv.shares {
+			x.until, x.by = 0, nil
+		}
 	}
 	inv.turns = inv.turns[:0]
 	inv.nap.Forget()

@@ -71,10 +71,10 @@ func (inv *Invocation) wait(v Verdict, before func()) (returned func(), by *core
 	ok := true
 	if v.Wait > 0 {
 		returned, cause = inv.awaitTurns(v.Wait, returned)
-		if ok = cause == nil; cause == errNoTimeToAnswer || cause == errExpired { //nolint:errorlint // it is the error itself
-			cause = nil
-		}
-		if !ok {
+		if ok = cause == nil; !ok {
+			if cause == errNoTimeToAnswer || cause == errExpired { //nolint:errorlint // it is the error itself
+				cause = nil
+			}
 			by = cmp.Or(inv.lostTo(), by)
 		}
 	}

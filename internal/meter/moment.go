@@ -81,12 +81,8 @@ func (m Moment) Wait(now int64, cost Moment) time.Duration {
 // TurnsWithin returns the number of turns after m, each one cost after the previous, that are at
 // most maxWait after now. The result is at most 2^30.
 func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
-	return m.plus(cost).orNow(now).turnsWithin(now, cost, maxWait)
-}
-
-// turnsWithin is TurnsWithin if m is the first turn.
-func (m Moment) turnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
+	first := m.plus(cost).orNow(now)
 	return int64(sort.Search(1<<30, func(n int) bool {
-		return m.plus(cost.Times(int64(n))).ns-now > int64(maxWait)
+		return first.plus(cost.Times(int64(n))).ns-now > int64(maxWait)
 	}))
 }

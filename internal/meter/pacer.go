@@ -64,7 +64,6 @@ type Pacer struct {
 	lock *shared.Mutex
 
 	ran   Moment // latest granted turn
-	slack Moment // see SetSlack
 	queue ranks[*Turn]
 
 	awaited int // calls in the queue that won't run before their turn
@@ -84,29 +83,6 @@ const lateness = int64(50 * time.Millisecond)
 // MakePacer returns a Pacer without granted turns. The lock guards it, and may guard other things
 // too.
 func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo(), seen: longAgo} }
-
-// SetSlack sets how far in the past turns may lie: that much idle time earns credit, so that after it
-// as many calls run at once as turns fit into it, and one more. The default is 0. The caller
-// holds the lock.
-func (t *Pacer) SetSlack(slack Moment) { t.slack = slack }
-
-// Slack returns what SetSlack has set. The caller holds the lock.
-func (t *Pacer) Slack() Moment { return t.slack }
-
-// from returns the earliest turn that can be granted at now.
-func (t *Pacer) from(now int64) Moment { return Moment{ns: now}.minus(t.slack) }
-
-// Rested reports whether a call of that cost, and any that follow it, would run no earlier on a new
-// Pacer with the same slack. The caller holds the lock.
-func (t *Pacer) Rested(now int64, cost Moment) bool {
-	return t.Empty() && !t.from(now).before(t.ran.plus(cost))
-}
-
-// TurnsWithin returns the number of turns of that cost behind all others that are at most maxWait after
-// now. The result is at most 2^30. The caller holds the lock.
-func (t *Pacer) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
-	return t.Last().plus(cost).Later(t.from(now)).turnsWithin(now, cost, maxWait)
-}
 
 // Last returns the latest turn, granted or queued. The caller holds the lock.
 func (t *Pacer) Last() Moment {
@@ -152,13 +128,13 @@ func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.D
 	if first && t.queue.length > 0 {
 		last = t.ran.plus(t.spot(now, cost).ahead)
 	}
-	at = last.plus(cost).Later(t.from(now))
-	return at, time.Duration(max(0, at.ns-now))
+	at = last.plus(cost).orNow(now)
+	return at, time.Duration(at.ns - now)
 }
 
 // spot returns the spot for a prioritized call.
 func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
-	return t.queue.spot(cost, t.ran.plus(cost).Later(t.from(now)).minus(t.ran))
+	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
 }
 
 // Empty reports whether no call waits. The caller holds the lock.
@@ -215,7 +191,7 @@ func (t *Pacer) Charge(now int64, cost Moment) {
 	if t.queue.length > 0 {
 		t.look(now)
 	}
-	last := t.Last().Later(t.from(now))
+	last := t.Last().orNow(now)
 	at := last.plus(cost)
 	if limit := (Moment{ns: now}).plus(Moment{ns: maxCost}); limit.before(at) { // several would overflow
 		at = limit.Later(last)
@@ -273,15 +249,18 @@ func (t *Pacer) grantDue(now int64) {
 	x, cost := t.first()
 	due := t.ran.plus(cost)
 	if late := now - max(due.ns, x.until); late <= max(cost.ns, lateness) || !x.Awaited {
-		t.grant(x, LongAgo())
+		t.grant(x, longAgo)
 		return
 	}
-	t.grant(x, t.from(now))
+	t.grant(x, now)
 	t.delayed = t.delayed.plus(t.ran.minus(due))
 }
 
 // due reports whether the turn of the first call in the queue is due by now.
 func (t *Pacer) due(now int64) bool {
+	if x := t.queue.first(); x != nil || t.fair == nil {
+		return x != nil && t.ran.plus(x.cost).ns <= now
+	}
 	if t.shares() {
 		t.loseTheLate(t.ran)
 	}
@@ -302,7 +281,7 @@ func (t *Pacer) first() (x *Turn, cost Moment) {
 }
 
 // grant gives the first call in the queue its turn, no earlier than notBefore.
-func (t *Pacer) grant(x *Turn, notBefore Moment) {
+func (t *Pacer) grant(x *Turn, notBefore int64) {
 	cost := x.cost
 	if x.inShare {
 		cost = t.fair.dequeue(x, granted)
@@ -311,7 +290,7 @@ func (t *Pacer) grant(x *Turn, notBefore Moment) {
 	}
 	t.left(x)
 	x.state = granted
-	x.before, x.at = t.ran, t.ran.plus(cost).Later(notBefore)
+	x.before, x.at = t.ran, t.ran.plus(cost).orNow(notBefore)
 	t.ran = x.at
 	if !x.lingers { // otherwise waking doesn't help the call
 		t.wakeFor(x, x.at)
@@ -369,7 +348,7 @@ func (t *Pacer) advanceQueue() {
 	if first := t.queue.first(); first != nil {
 		t.late = t.came
 		if first.debt { // it can't be paid with time in which the calls that have left waited
-			t.ran = t.ran.Later(t.from(first.charged))
+			t.ran = t.ran.orNow(first.charged)
 		}
 	}
 	t.takeUp(t.seen, nil)
@@ -380,14 +359,14 @@ func (t *Pacer) advanceQueue() {
 // have run earlier otherwise. The time lost is charged to the share that made it wait, if any.
 func (t *Pacer) takeUp(at int64, blamed *Share) {
 	if t.shares() {
-		t.loseTheLate(t.from(at))
+		t.loseTheLate(Moment{ns: at})
 	}
 	x, cost := t.first()
-	if x == nil || !t.ran.plus(cost).before(t.from(at)) {
+	if x == nil || t.ran.plus(cost).ns >= at {
 		return
 	}
 	if blamed != nil && x.inShare {
-		t.fair.charge(blamed, t.from(at).minus(t.ran.plus(cost).Later(t.from(x.arrived))))
+		t.fair.charge(blamed, Moment{ns: at}.minus(t.ran.plus(cost).orNow(x.arrived)))
 	}
-	t.grant(x, t.from(at))
+	t.grant(x, at)
 }

@@ -64,7 +64,6 @@ func TestSimTurns(t *testing.T) {
 		const cost = 10 * int64(1e6)
 		var mu shared.Mutex
 		q := MakePacer(&mu)
-		q.slack = Moment{ns: max(0, s.Rand.Int64N(6)-2) * cost / 2}
 		clock := s.Clock()
 		clock.Set(epoch)
 		runs := &spacedRuns{loose: s.Rand.IntN(4) == 0, gap: math.MinInt64}
@@ -169,10 +168,8 @@ func (x *sleeper) waitsIn(s *schedules.Schedule, q *Pacer, runs *spacedRuns, now
 // continue, so the call runs at exactly that time.
 func (r *spacedRuns) run(s *schedules.Schedule, x spacedRun, came, announced, now int64) {
 	due := max(came, r.gap)
-	for _, o := range r.all { // with slack, several run at one instant, in any order
-		if o.at.before(x.at) {
-			due = max(due, o.at.plus(x.cost).ns)
-		}
+	if n := len(r.all); n > 0 {
+		due = max(due, r.all[n-1].at.plus(x.cost).ns)
 	}
 	r.all = append(r.all, x)
 	switch {

@@ -65,15 +65,16 @@ func (x *Turn) Come(now, slept int64) (at int64) {
 	for x.state == waits && t.due(max(now, slept)) { // calls behind it will look themselves
 		t.grantDue(t.seen)
 	}
-	if x.state == waits && x.inShare {
-		x.sleep(max(now, slept))
-	}
-	if t.shares() {
+	if t.fair != nil {
+		if x.state == waits && x.inShare {
+			x.sleep(max(now, slept))
+		}
 		t.advance(t.seen) // the next one may be too late, and the one behind it due
-	}
-	t.wakeFirst()
-	if x.state >= gone {
-		return x.notices(now)
+		if x.state >= gone {
+			return x.notices(now)
+		}
+	} else {
+		t.wakeFirst()
 	}
 	if x.state == waits && !x.inShare {
 		x.at = x.at.plus(t.queue.pushed(x)).plus(t.delayed.minus(x.delayed))
@@ -118,11 +119,11 @@ func (x *Turn) Run() {
 	x.of.lock.Lock()
 	defer x.of.lock.Unlock()
 	if x.state == waits && x.inShare {
-		x.of.grant(x, LongAgo())
+		x.of.grant(x, longAgo)
 	}
 	for x.state == waits {
 		t := x.of
-		t.grant(t.queue.first(), LongAgo())
+		t.grant(t.queue.first(), longAgo)
 	}
 	x.of.wakeFirst()
 	x.inQueue = false

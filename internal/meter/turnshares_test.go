@@ -20,7 +20,6 @@ import (
 type turnsTwin struct {
 	sharesTwin
 	ran   int64
-	slack int64
 	calls map[*twinCall]*twinTurn
 }
 
@@ -120,15 +119,15 @@ func (m *turnsTwin) loseTheLate(from int64) {
 
 // takeUp runs a call that could have run before that time if others had not been there.
 func (m *turnsTwin) takeUp(at int64, blamed *twinShare) {
-	m.loseTheLate(at - m.slack)
+	m.loseTheLate(at)
 	c, x := m.next()
-	if c == nil || m.ran+c.units >= at-m.slack {
+	if c == nil || m.ran+c.units >= at {
 		return
 	}
 	if blamed != nil {
-		blamed.used += float64(at-m.slack-max(m.ran+c.units, m.calls[c].arrived-m.slack)) / float64(blamed.weight)
+		blamed.used += float64(at-max(m.ran+c.units, m.calls[c].arrived)) / float64(blamed.weight)
 	}
-	m.grant(c, x, at-m.slack)
+	m.grant(c, x, at)
 }
 
 // pass moves time on, from one deadline to the next.
@@ -252,8 +251,6 @@ func runTurnsScript(t *testing.T, r *rand.Rand) (looks, wrong int) {
 	var mu shared.Mutex
 	p, m := MakePacer(&mu), &turnsTwin{calls: make(map[*twinCall]*twinTurn)}
 	m.ran = -1 << 40
-	m.slack = max(0, r.Int64N(60)-30)
-	p.SetSlack(Moment{ns: m.slack})
 	sharing := (&sharesScript{Rand: r}).sharing()
 	sharing.MaxShares = 100
 	m.sharing = sharing

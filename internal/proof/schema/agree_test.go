@@ -333,6 +333,9 @@ func rightRules(t *testing.T, j judge, fields []field, rng *rand.Rand) (found []
 		if doc["maxQueue"] != nil {
 			doc["threshold"], doc["maxQueue"], doc["maxWait"] = 1, 5, "1s"
 		}
+		if doc["share"] != nil && j.family == "flow" {
+			doc["behavior"] = "throttle"
+		}
 		var kind []string
 		for _, f := range fields {
 			if v, ok := doc[f.key]; ok && (f.enum || doc[f.key] != nil) {
