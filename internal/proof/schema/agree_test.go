@@ -53,6 +53,8 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`share: has no meaning for (a unit|cluster)`,
+	`shed: has no meaning for (a unit|cluster)`,
 	`keys: has only the resource`,
 	`exceptions: entry \d+ has (a value|values|\d+ values), but the rule's`,
 	`exceptions: entry \d+ is about all keys`,
@@ -72,6 +74,7 @@ var rare = map[string][]map[string]any{
 	"flow": {
 		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
 		{"resource": "/a*b/*", "match": "path", "threshold": 1},
+		{"resource": "a", "threshold": 1, "behavior": "throttle", "shed": "levels", "unit": "tokens"},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket"},
 		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
 		{"resource": "a", "threshold": 1, "unit": "calls"},
