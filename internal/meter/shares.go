@@ -252,7 +252,8 @@ func (s *shares) settle(x *Share) bool {
 	return used > 0
 }
 
-// expected returns the time for which a unit of the share is likely to be held.
+// expected returns the time for which a unit of the share is likely to be held, or the likely cost of
+// its next turn.
 func (s *shares) expected(x *Share) float64 {
 	switch {
 	case x.done > 0:
@@ -302,6 +303,8 @@ func (s *shares) grantTurn(x *Share, cost Moment) {
 	x.id = s.ids
 	x.used += c / float64(x.weight)
 	b.latest = max(b.latest, x.used)
+	x.area, x.done = halved(x.area+c, x.done+1)
+	s.area, s.done = halved(s.area+c, s.done+1)
 	x.figures.served++
 }
 

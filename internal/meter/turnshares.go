@@ -357,7 +357,11 @@ func (t *Pacer) LookShare(now int64, c *ShareTurn) (look ShareLook, wait time.Du
 func (f *shareTurns) before(x *Share, b *band, weight int64, first bool) (cost Moment) {
 	from := b.virtual
 	if least := b.heaps[byKey].first(); least != nil {
-		from = min(from, least.key())
+		like := x
+		if like == nil {
+			like = new(Share)
+		}
+		from = min(from, least.key()+f.expected(like))
 	}
 	if x != nil {
 		if x.length > 0 || x.key() > from {

@@ -73,6 +73,8 @@ func (m *turnsTwin) grant(c *twinCall, x *twinShare, at int64) {
 	m.ids++
 	x.id = m.ids
 	x.used += float64(c.units) / float64(x.weight)
+	x.area, x.done = halved(x.area+float64(c.units), x.done+1)
+	m.area, m.done = halved(m.area+float64(c.units), m.done+1)
 	m.latest[level] = max(m.latest[level], x.used)
 	x.figures.served++
 	m.drop(c, x, granted)
@@ -165,7 +167,7 @@ func (m *turnsTwin) join(c *twinCall, now int64, tenant Tenant, maxWait int64) {
 	level := x.tenant.Level
 	from := m.virtual[level]
 	if first := m.least(level, func(a, b *twinShare) int { return cmp.Compare(a.used, b.used) }); first != nil {
-		from = min(from, first.used)
+		from = min(from, first.used+m.expected(x))
 	}
 	if len(x.line) == 0 {
 		x.paid = 0
@@ -437,4 +439,42 @@ func TestLargeCallsInShares(t *testing.T) {
 			assert.GreaterOrEqual(t, 100*ran[1], tt.fair*(end-1000))
 		})
 	}
+}
+
+// An endless stream of invented tenants, two for each turn, leaves an old tenant a call a round.
+func TestInventedTenantsAndTurns(t *testing.T) {
+	var mu shared.Mutex
+	p := MakePacer(&mu)
+	sharing := &Sharing{By: "a", PerShare: 1000, MaxShares: 1000}
+	served, waiting := 0, []*Turn(nil)
+	join := func(now, tenant int64) *Turn {
+		x := new(Turn)
+		mu.Lock()
+		defer mu.Unlock()
+		p.ExpireShares(now)
+		if _, _, ok := p.QueueShare(x, now, &ShareTurn{Cost: Moment{ns: 10}, MaxWait: 500, Sharing: sharing, Tenant: Tenant{Name: argument.Int(tenant)}}); !ok {
+			return nil
+		}
+		return x
+	}
+	for now := int64(0); now < 100_000; now += 5 {
+		if now%20 < 10 {
+			join(now, now+1)
+		}
+		waiting = slices.DeleteFunc(waiting, func(x *Turn) bool {
+			if x.state == granted {
+				served++
+			}
+			return x.state != waits
+		})
+		if len(waiting) < 3 {
+			if x := join(now, 0); x != nil {
+				waiting = append(waiting, x)
+			}
+		}
+		if now%20 >= 10 { // the old tenant comes first
+			join(now, now+1)
+		}
+	}
+	assert.GreaterOrEqual(t, served, 80, "of 10,000 turns, with 50 that wait; 6 if new tenants begin with the first")
 }
