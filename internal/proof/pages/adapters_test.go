@@ -21,7 +21,6 @@ var (
 	_ = nested
 	_ = crossed
 	_ = optioned
-	_ = overall
 	_ = behindASocket
 	_ = billed
 	_ = transported
@@ -57,14 +56,10 @@ func optioned() {
 	nethttp.Param("tenant", nethttp.Header("X-Tenant")) // whoever sends it
 	nethttp.Param("ip", nethttp.ClientIP(proxies...))   // X-Forwarded-For of these only
 	nethttp.Param("id", nethttp.PathValue("id"))
-	nethttp.Plan(nethttp.TrustedHeader("X-Plan", proxies...))
-}
-
-func overall(mux *http.ServeMux, proxies []netip.Prefix) http.Handler {
-	all := nethttp.Middleware(
-		nethttp.Resource(func(*http.Request, string) string { return "all" }),
-		nethttp.Param("user", nethttp.TrustedHeader("X-User", proxies...)))
-	return all(nethttp.Handler(mux))
+	nethttp.Plan(func(r *http.Request) string {
+		plan, _ := r.Context().Value(planKey{}).(string)
+		return plan
+	})
 }
 
 func behindASocket(networks []netip.Prefix) {
@@ -105,3 +100,5 @@ func opened(dsn string) (*sql.DB, error) {
 	db, err := sqldriver.Open("pgx", dsn, "orders") // instead of sql.Open("pgx", dsn)
 	return db, err
 }
+
+type planKey struct{}
