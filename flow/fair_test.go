@@ -24,6 +24,8 @@ import (
 type queueGuard struct {
 	*guard
 
+	began int
+
 	mu   sync.Mutex
 	runs map[string]time.Duration
 	errs map[string]error
@@ -46,6 +48,7 @@ func (g *queueGuard) comes(calls ...string) {
 			opts = append(opts, engine.Criticality(core.Sheddable))
 		}
 		parked, lost, done := g.clock.Parked(), g.count(), make(chan struct{})
+		g.began++
 		g.all.Go(func() {
 			defer close(done)
 			e, err := g.Enter(g.t.Context(), "orders", opts)
@@ -75,13 +78,15 @@ func (g *queueGuard) count() int {
 	return len(g.errs)
 }
 
-// passes moves the clock on, from one wake-up to the next.
+// pass moves the clock on, from one wake-up to the next. The calls that run have ended by then.
 func (g *queueGuard) pass(d time.Duration) {
 	g.t.Helper()
 	for end := g.Now() + int64(d); g.Now() < end; {
 		g.clock.Advance(min(10*ms, time.Duration(end-g.Now())))
-		waits := int(g.Waiting())
-		require.Eventually(g.t, func() bool { waits = int(g.Waiting()); return g.clock.Parked() == waits }, time.Minute, time.Microsecond)
+		require.Eventually(g.t, func() bool {
+			parked := g.clock.Parked()
+			return g.began-g.count() <= parked && int(g.Waiting()) == parked
+		}, time.Minute, time.Microsecond)
 	}
 }
 
@@ -151,11 +156,15 @@ func TestTurnInAShareBeforeADeadline(t *testing.T) {
 	g.comes("a1", "a2")
 	ctx := until{t.Context(), start.Add(250 * ms)}
 	done := make(chan error, 2)
-	for range 2 {
+	for _, name := range []string{"b1", "b2"} {
 		parked := g.clock.Parked()
+		g.began++
 		go func() {
 			e, err := g.Enter(ctx, "orders", []engine.Option{engine.Param("tenant", "b")})
 			e.Exit()
+			g.mu.Lock()
+			g.errs[name] = err
+			g.mu.Unlock()
 			done <- err
 		}()
 		g.clock.AwaitParked(parked + 1)
@@ -255,6 +264,7 @@ func TestALostTurnIsReused(t *testing.T) {
 		g.pass(time.Second)
 		g.all.Wait()
 		clear(g.errs)
+		g.began = 0
 		done := make(chan error, 6)
 		for i := range 6 {
 			parked := g.clock.Parked()
@@ -305,7 +315,11 @@ func TestATurnInAShareOfACallThatLingers(t *testing.T) {
 	for _, waits := range []int{1, 0} { // each step of the clock ends once the calls that it woke have looked
 		for int(g.Waiting()) > waits {
 			g.clock.Advance(50 * ms)
-			require.Eventually(t, func() bool { return g.clock.Parked() == int(g.Waiting()) }, time.Minute, time.Microsecond)
+			require.Eventually(t, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return len(at)+g.clock.Parked() == 3 && g.clock.Parked() == int(g.Waiting())
+			}, time.Minute, time.Microsecond)
 		}
 	}
 	all.Wait()
