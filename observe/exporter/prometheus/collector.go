@@ -20,7 +20,6 @@ import (
 	"github.com/penstock-go/penstock/breaker"
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/hotspot"
-	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/observe/exporter/internal/series"
 	"github.com/penstock-go/penstock/rules"
 	"github.com/penstock-go/penstock/system"
