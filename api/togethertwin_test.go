@@ -86,7 +86,7 @@ type twinGrant struct {
 // twinLog lists the grants of a rule.
 type twinLog struct {
 	grants []*twinGrant
-	full   int64 // when the bucket is full, or the next turn is due
+	full   int64 // time at which the bucket is full, or of the next turn
 }
 
 type twinCall struct {

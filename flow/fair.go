@@ -20,13 +20,12 @@ func (r *Rule) checkShare() error {
 		return err
 	}
 	field := "share"
-	switch {
-	case r.fair() && !r.Share.Given():
+	if !r.Share.Given() {
 		field = "shed"
-	case !r.Share.Given():
-		return nil
 	}
 	switch {
+	case !r.fair() && !r.Share.Given():
+		return nil
 	case r.Behavior != Throttle:
 		return spec.BadField(field, "has no meaning for behavior %s, which has no queue of calls in turn: remove it, or set behavior to throttle", r.Behavior)
 	case r.Shared():
@@ -98,8 +97,9 @@ func (q *queue) takeShare(inv *engine.Invocation, c *meter.ShareTurn, e *fairPac
 	}
 	q.turns.ExpireShares(inv.Now())
 	x, lane, blocked := new(meter.Turn), inv.Lane(), &e.record.ShadowBlocked // the call may end first
-	x.OnLoss(func() { blocked.Add(lane, 1) })
-	_, _, ok = q.turns.QueueShare(x, inv.Now(), c)
+	if _, _, ok = q.turns.QueueShare(x, inv.Now(), c); ok {
+		x.OnLoss(func() { blocked.Add(lane, 1) })
+	}
 	return 0, ok
 }
 
@@ -136,9 +136,9 @@ func sharesOf(controllers []*controller) core.Details {
 		if c.rule.Mode == spec.Shadow {
 			q.turns.ExpireShares(c.engine.Now())
 		}
-		largest, others, n := q.turns.SharesOfTurns(family.Most)
+		all, gone := q.turns.SharesOfTurns()
 		q.mu.Unlock()
-		f.AddTurns(c.refusal.Resource, e.tenants, c.rule.Threshold, largest, others, n)
+		f.Add(c.refusal.Resource, e.tenants, all, gone, c.rule.Threshold)
 	}
 	return f.Details()
 }

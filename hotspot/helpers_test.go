@@ -95,19 +95,28 @@ func (g *guard) enter(opts ...engine.Option) (engine.Entry, error) {
 // user attaches a value as the tests' rules expect it, and passes it as an argument too.
 func user(v any) engine.Option { return engine.Param("user", v) }
 
+// waits makes a call, and returns how long it waited.
+func (g *guard) waits(opts ...engine.Option) (e engine.Entry, wait time.Duration, err error) {
+	slept := len(g.clock.Slept())
+	e, err = g.enter(opts...)
+	if all := g.clock.Slept(); len(all) > slept {
+		wait = all[slept]
+	}
+	return e, wait, err
+}
+
 // outcome makes a call, ends it, and returns "pass", "block" or how long it waited.
 func (g *guard) outcome(opts ...engine.Option) string {
 	g.t.Helper()
-	waits := len(g.clock.Slept())
-	entry, err := g.enter(opts...)
+	entry, wait, err := g.waits(opts...)
 	entry.Exit()
 	if err != nil {
 		require.ErrorIs(g.t, err, core.ErrBlocked)
 		assert.Equal(g.t, core.KindHotspot, core.KindOf(err))
 		return "block"
 	}
-	if slept := g.clock.Slept(); len(slept) > waits {
-		return slept[waits].String()
+	if wait > 0 {
+		return wait.String()
 	}
 	return "pass"
 }

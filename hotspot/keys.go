@@ -42,15 +42,13 @@ func (r Rule) checkKeys() error {
 }
 
 const (
-	partParam    = "param "
 	partArg      = "arg "
-	partOrigin   = "origin"
 	partResource = "resource"
 )
 
 // parsePart reads a part as it is written in a rule.
 func parsePart(text string) (p engine.Part, ok bool) {
-	if name, param := strings.CutPrefix(text, partParam); param {
+	if name, param := strings.CutPrefix(text, spec.ParamPrefix); param {
 		return engine.Part{Param: name}, name != "" && strings.TrimSpace(name) == name
 	}
 	if number, arg := strings.CutPrefix(text, partArg); arg {
@@ -58,7 +56,7 @@ func parsePart(text string) (p engine.Part, ok bool) {
 		return engine.Part{Of: engine.PartArg, Arg: n}, err == nil && strconv.Itoa(n) == number
 	}
 	switch text {
-	case partOrigin:
+	case spec.Origin:
 		return engine.Part{Of: engine.PartOrigin}, true
 	case partResource:
 		return engine.Part{Of: engine.PartResource}, true

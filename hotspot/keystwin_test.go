@@ -224,14 +224,7 @@ func (g *keyGame) enter(t *testing.T) {
 	g.calls++
 	if err != nil {
 		g.blocked++
-		one, other := refusalOf(t, err), refusalOf(t, twinErr)
-		wait, known := one.RetryAfter()
-		twinWait, twinKnown := other.RetryAfter()
-		require.Equal(t, twinKnown, known)
-		require.Equal(t, twinWait, wait)
-		limit, _ := one.Limit()
-		twinLimit, _ := other.Limit()
-		require.Equal(t, twinLimit, limit)
+		one, other := sameRefusal(t, err, twinErr)
 		if text, _ := other.Value.Scalar().(string); text != "" && text != "refused" {
 			if _, named, _ := g.limit(g.seen[text]); one.Value.IsNone() && !named {
 				return // refused before it had a cell
@@ -241,6 +234,32 @@ func (g *keyGame) enter(t *testing.T) {
 		return
 	}
 	g.open = append(g.open, [2]engine.Entry{a, b})
+}
+
+// sameRefusal checks that two refusals have the same limit and time to retry.
+func sameRefusal(t *testing.T, err, twinErr error) (one, other *core.BlockError) {
+	one, other = refusalOf(t, err), refusalOf(t, twinErr)
+	wait, known := one.RetryAfter()
+	twinWait, twinKnown := other.RetryAfter()
+	require.Equal(t, twinKnown, known)
+	require.Equal(t, twinWait, wait)
+	limit, _ := one.Limit()
+	twinLimit, _ := other.Limit()
+	require.Equal(t, twinLimit, limit)
+	return one, other
+}
+
+// exitPair ends one of the calls of a rule and its twin, which may be settled first.
+func exitPair(r *rand.Rand, open [][2]engine.Entry, unit string) [][2]engine.Entry {
+	i := r.IntN(len(open))
+	pair := open[i]
+	if used := r.Int64N(7); unit != "" && r.IntN(3) > 0 {
+		pair[0].Settle(unit, used)
+		pair[1].Settle(unit, used)
+	}
+	pair[0].Exit()
+	pair[1].Exit()
+	return slices.Delete(open, i, i+1)
 }
 
 func refusalOf(t *testing.T, err error) *core.BlockError {
@@ -258,18 +277,9 @@ func shownOf(key []any) string {
 }
 
 func (g *keyGame) exit() {
-	if len(g.open) == 0 {
-		return
+	if len(g.open) > 0 {
+		g.open = exitPair(g.r, g.open, g.rule.Unit)
 	}
-	i := g.r.IntN(len(g.open))
-	pair := g.open[i]
-	g.open = slices.Delete(g.open, i, i+1)
-	if used := int64(g.r.IntN(6)); g.rule.Unit != "" && g.r.IntN(3) > 0 {
-		pair[0].Settle(g.rule.Unit, used)
-		pair[1].Settle(g.rule.Unit, used)
-	}
-	pair[0].Exit()
-	pair[1].Exit()
 }
 
 // A key gets what the text of its parts gets in a rule about one value: the same verdicts, waits, times

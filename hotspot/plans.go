@@ -38,9 +38,8 @@ func (r Rule) checkPlan(name string, threshold float64) error {
 // plan is a plan that a rule lists, with the limit of its values.
 //
 // A call's own plan decides on it, so two calls of one value may be decided under two limits. The
-// value's cell has the plan of the latest of them, for decisions that no call makes: whether it can
-// be evicted, at which rate its tokens fill, what its use is measured against, and what settled costs
-// are charged to. Values without a cell share the rest under the limits of their plans, and its
+// value's cell has the plan of the latest of them, for decisions that no call makes: eviction, the rate
+// of its tokens, the limit in its statistics, and the limit that settled costs are charged to. Values without a cell share the rest under the limits of their plans, and its
 // tokens fill as slowly as those of the slowest plan (see restQuota): so a value in the rest gets no
 // more than it would in a cell.
 type plan struct {

@@ -117,26 +117,7 @@ func (g *planGame) enter(t *testing.T) {
 		return
 	}
 	g.blocked++
-	one, other := refusalOf(t, err), refusalOf(t, twinErr)
-	wait, known := one.RetryAfter()
-	twinWait, twinKnown := other.RetryAfter()
-	require.Equal(t, twinKnown, known)
-	require.Equal(t, twinWait, wait)
-	limit, _ := one.Limit()
-	twinLimit, _ := other.Limit()
-	require.Equal(t, twinLimit, limit)
-}
-
-func (g *planGame) exit() {
-	i := g.r.IntN(len(g.open))
-	pair := g.open[i]
-	g.open = slices.Delete(g.open, i, i+1)
-	if used := g.r.Int64N(7); g.rule.Unit != "" && g.r.IntN(3) > 0 {
-		pair[0].Settle(g.rule.Unit, used)
-		pair[1].Settle(g.rule.Unit, used)
-	}
-	pair[0].Exit()
-	pair[1].Exit()
+	sameRefusal(t, err, twinErr)
 }
 
 // Under a rule with plans, each value gets what it would get if its plan were an exception, loaded when
@@ -158,13 +139,13 @@ func TestPlansAreExceptionsByPlan(t *testing.T) {
 				g.plans.at(g.now)
 				g.twin.at(g.now)
 			case n < 14 && len(g.open) > 0:
-				g.exit()
+				g.open = exitPair(r, g.open, g.rule.Unit)
 			default:
 				g.enter(t)
 			}
 		}
 		for len(g.open) > 0 {
-			g.exit()
+			g.open = exitPair(r, g.open, g.rule.Unit)
 		}
 		require.Equal(t, g.unknown, g.plans.details("r").UnknownPlans)
 		calls, blocked, changes = calls+g.calls, blocked+g.blocked, changes+g.changes
@@ -224,14 +205,9 @@ func TestValuesWithPlansThatFindNoRoomGetNoMore(t *testing.T) {
 				}
 				m.to(now)
 				m.set(limit, quickest)
-				slept := len(g.clock.Slept())
-				e, err := g.enter(engine.Param("user", user), engine.Plan(name))
+				e, wait, err := g.waits(engine.Param("user", user), engine.Plan(name))
 				if err != nil {
 					continue
-				}
-				wait := time.Duration(0)
-				if all := g.clock.Slept(); len(all) > slept {
-					wait = all[slept]
 				}
 				passed++
 				require.Empty(t, m.took(now, wait), "%s, whose limit is %v, of %+v", user, limit, rule)

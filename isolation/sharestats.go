@@ -10,8 +10,8 @@ func shareStats(controllers []*controller) core.Details {
 	var f family.Shares
 	for _, c := range controllers {
 		if c.shares() {
-			largest, others, n := c.resource.LookSemaphore(c.owner).Shares(family.Most, &c.tenants.Sharing)
-			f.Add(c.refusal.Resource, c.tenants, largest, others, n)
+			all, gone := c.resource.LookSemaphore(c.owner).Shares(&c.tenants.Sharing)
+			f.Add(c.refusal.Resource, c.tenants, all, gone, 0)
 		}
 	}
 	return f.Details()

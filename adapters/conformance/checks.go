@@ -65,8 +65,8 @@ func keyed(s *Stage) error {
 	return nil
 }
 
-// planned checks that a user has one request, three under the plan pro, and that used ones stay used
-// when the plan changes.
+// planned checks that a user has one request, or three under the plan pro, and that a new plan keeps the
+// count.
 func planned(s *Stage) error {
 	for i, x := range []struct {
 		user, plan string

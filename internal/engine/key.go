@@ -68,7 +68,7 @@ func (inv *Invocation) keyOf(k *Key, several int, v argument.Value) argument.Val
 	for i := range k.Parts {
 		part := v
 		if i != several {
-			part = inv.part(&k.Parts[i])
+			part = inv.Part(&k.Parts[i])
 		}
 		if part.IsNone() && k.Fill {
 			part = argument.Of("")
@@ -88,7 +88,7 @@ func (inv *Invocation) keyOf(k *Key, several int, v argument.Value) argument.Val
 // MissingPart returns the first part that the call doesn't have, or -1.
 func (inv *Invocation) MissingPart(k *Key) int {
 	for i := range k.Parts {
-		if v := inv.part(&k.Parts[i]); v.IsNone() || k.Fill && v.IsEmpty() {
+		if v := inv.Part(&k.Parts[i]); v.IsNone() || k.Fill && v.IsEmpty() {
 			return i
 		}
 	}
@@ -117,8 +117,8 @@ func (inv *Invocation) addPart(p *Part) {
 	inv.addParams(p.Param)
 }
 
-// part returns the value of a part, the first if it has several, or none.
-func (inv *Invocation) part(p *Part) (first argument.Value) {
+// Part returns the value of a part, the first if it has several, or none.
+func (inv *Invocation) Part(p *Part) (first argument.Value) {
 	switch p.Of {
 	case PartOrigin:
 		if origin := inv.Origin(); origin != "" {

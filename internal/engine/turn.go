@@ -89,7 +89,7 @@ type turn struct {
 	meter.Turn
 
 	// In a share:
-	until int64            // when the call looks first
+	until int64            // time of the call's first look
 	by    *core.BlockError // rejects the call; nil in a queue without shares
 }
 

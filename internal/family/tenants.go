@@ -17,7 +17,7 @@ import (
 // criticality: then all calls of a level are one tenant's.
 type Tenants struct {
 	Sharing      meter.Sharing
-	by, weightBy source
+	by, weightBy engine.Part
 }
 
 // NewTenants returns the tenants of a rule, or nil if it doesn't share. perShare is the number of
@@ -30,7 +30,7 @@ func NewTenants(s spec.Share, shed spec.Shed, perShare int, now func() int64) *T
 		s.PerShareQueue, s.MaxShares = perShare, 1
 	}
 	return &Tenants{
-		by: sourceOf(s.By), weightBy: sourceOf(s.WeightBy),
+		by: part(s.By), weightBy: part(s.WeightBy),
 		Sharing: meter.Sharing{
 			Now: now, By: s.By, PerShare: s.PerShareQueue, MaxShares: s.MaxShares,
 			Weights: weights(s.Weights), ByClass: s.WeightBy != "", Levels: shed == spec.ShedLevels,
@@ -40,17 +40,12 @@ func NewTenants(s spec.Share, shed spec.Shed, perShare int, now func() int64) *T
 
 var _ [meter.Levels]struct{} = [core.Sheddable - core.CriticalPlus + 1]struct{}{}
 
-// source says what of a call names its tenant: an attachment, the caller, or nothing.
-type source struct {
-	param  string
-	caller bool
-}
-
-func sourceOf(text string) source {
+// part returns the part of a call that a text names.
+func part(text string) engine.Part {
 	if text == spec.Origin {
-		return source{caller: true}
+		return engine.Part{Of: engine.PartOrigin}
 	}
-	return source{param: strings.TrimPrefix(text, spec.ParamPrefix)}
+	return engine.Part{Param: strings.TrimPrefix(text, spec.ParamPrefix)}
 }
 
 // weights returns the weights of values: a name that is a number, as it is usually written, stands
@@ -67,10 +62,12 @@ func weights(named map[string]int) map[argument.Value]int64 {
 }
 
 // Of returns the tenant of a call.
-func (t *Tenants) Of(inv *engine.Invocation) meter.Tenant {
-	tenant := meter.Tenant{Name: t.by.of(inv)}
+func (t *Tenants) Of(inv *engine.Invocation) (tenant meter.Tenant) {
+	if t.Sharing.By != "" {
+		tenant.Name = inv.Part(&t.by)
+	}
 	if t.Sharing.ByClass {
-		tenant.Class = t.weightBy.of(inv)
+		tenant.Class = inv.Part(&t.weightBy)
 	}
 	if t.Sharing.Levels {
 		tenant.Level = int(inv.Level() - core.CriticalPlus) // meter.Levels has room for all
@@ -78,24 +75,7 @@ func (t *Tenants) Of(inv *engine.Invocation) meter.Tenant {
 	return tenant
 }
 
-// of returns the value of an attachment, the first if there are several, or the caller.
-func (s source) of(inv *engine.Invocation) argument.Value {
-	switch {
-	case s.caller && inv.Origin() != "":
-		return argument.Of(inv.Origin())
-	case s.caller || s.param == "":
-		return argument.Value{}
-	}
-	switch v, sole := inv.ParamValue(s.param); {
-	case !sole:
-		return inv.ParamValues(s.param)[0].Value
-	case v != nil:
-		return *v
-	}
-	return argument.Value{}
-}
-
-// PlaceInShare says for people where a call would wait in its share, as in "2nd of 3 in its share".
+// PlaceInShare says where a call would wait in its share, as in "2nd of 3 in its share".
 func PlaceInShare(share *meter.ShareLook) string {
 	return fmt.Sprintf("%s of %d in its share", ordinal(share.Place), share.Queued+1)
 }

@@ -261,9 +261,7 @@ func (t *Pacer) due(now int64) bool {
 	if x := t.queue.first(); x != nil || t.fair == nil {
 		return x != nil && t.ran.plus(x.cost).ns <= now
 	}
-	if t.shares() {
-		t.loseTheLate(t.ran)
-	}
+	t.loseTheLate(t.ran)
 	x, cost := t.first()
 	return x != nil && t.ran.plus(cost).ns <= now
 }
@@ -306,8 +304,7 @@ func (t *Pacer) left(x *Turn) {
 
 // wakeFirst makes the first call in the queue wake at its turn if any call sleeps too long.
 func (t *Pacer) wakeFirst() {
-	if t.shares() {
-		t.loseTheLate(t.ran)
+	if t.fair != nil {
 		t.wakeNextShare()
 	}
 	if t.late == 0 {
@@ -358,7 +355,7 @@ func (t *Pacer) advanceQueue() {
 // takeUp grants the first call its turn at the time at which others made room for it, if it could
 // have run earlier otherwise. The time lost is charged to the share that made it wait, if any.
 func (t *Pacer) takeUp(at int64, blamed *Share) {
-	if t.shares() {
+	if t.fair != nil {
 		t.loseTheLate(Moment{ns: at})
 	}
 	x, cost := t.first()

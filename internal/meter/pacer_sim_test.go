@@ -36,6 +36,18 @@ func (x *sleeper) Err() error {
 	return nil
 }
 
+// leavesAfter makes the call's caller disconnect after that time.
+func (x *sleeper) leavesAfter(s *schedules.Schedule, d int64) {
+	clock := s.Clock()
+	s.Named("client", func() {
+		if d > 0 {
+			_ = clock.Sleep(context.Background(), time.Duration(d))
+		}
+		clock.Now()
+		x.left = true
+	})
+}
+
 // spacedRun is a call that has run.
 type spacedRun struct {
 	number   int // in the order of arrival
@@ -87,14 +99,7 @@ func TestSimTurns(t *testing.T) {
 				x.waitsIn(s, &q, runs, clock.Now()-late, spacedRun{cost: c, first: first}, maxWait, refused)
 			})
 			if s.Rand.IntN(2) == 0 {
-				leaves := s.Rand.Int64N(8) * cost / 2
-				s.Named("client", func() {
-					if leaves > 0 {
-						_ = clock.Sleep(context.Background(), time.Duration(leaves))
-					}
-					clock.Now()
-					x.left = true
-				})
+				x.leavesAfter(s, s.Rand.Int64N(8)*cost/2)
 			}
 		}
 		s.Check(func() {

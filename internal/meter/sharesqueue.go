@@ -55,9 +55,8 @@ func (g *Semaphore) joinShareLocked(x *Share, c Claim, up *woken) (got bool, pla
 		return false, nil
 	}
 	if g.queue.length+s.waiting > c.Queue {
-		lowest := s.lowest()
-		longest := lowest.heaps[byLength].first()
-		if lowest == x.band && compareProducts(longest.size(), x.weight, x.size(), longest.weight) <= 0 {
+		longest := s.loserTo(x)
+		if longest == nil {
 			g.dequeue(w, gone)
 			return false, nil
 		}
@@ -115,19 +114,29 @@ func (g *Semaphore) mayQueueLocked(s *shares, c Claim, t *Tenant) bool {
 	if x := s.find(t); x != nil {
 		length = x.length
 	}
-	switch lowest, level := s.lowest(), s.sharing.level(t); {
-	case length >= min(c.Queue, s.sharing.PerShare):
-		return false
-	case g.queue.length+s.waiting < c.Queue:
-		return true
-	case lowest == nil || lowest.level < level:
-		return false
-	case lowest.level > level:
-		return true
-	default:
-		longest := lowest.heaps[byLength].first()
-		return compareProducts(int64(longest.length), s.weightOf(t), int64(length)+1, longest.weight) > 0
+	return length < min(c.Queue, s.sharing.PerShare) && (g.queue.length+s.waiting < c.Queue || s.mayDisplace(t, int64(length)+1))
+}
+
+// mayDisplace reports whether a call of a tenant whose queue then has that size would displace another
+// share's.
+func (s *shares) mayDisplace(t *Tenant, size int64) bool {
+	lowest, level := s.lowest(), s.sharing.level(t)
+	if lowest == nil || lowest.level != level {
+		return lowest != nil && lowest.level > level
 	}
+	longest := lowest.heaps[byLength].first()
+	return compareProducts(longest.size(), s.weightOf(t), size, longest.weight) > 0
+}
+
+// loserTo returns the share that loses its last call to one of x in a full queue: the longest by weight
+// of the lowest level that waits. It is nil if that is x.
+func (s *shares) loserTo(x *Share) *Share {
+	lowest := s.lowest()
+	longest := lowest.heaps[byLength].first()
+	if lowest == x.band && compareProducts(longest.size(), x.weight, x.size(), longest.weight) <= 0 {
+		return nil
+	}
+	return longest
 }
 
 // lowest returns the band of the lowest level that waits, or nil.

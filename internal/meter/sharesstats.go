@@ -1,7 +1,6 @@
 package meter
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -22,32 +21,15 @@ type ShareStats struct {
 	Served, Refused, Displaced, Expired int64
 }
 
-// Shares returns the largest shares, at most the given number, by the units they hold and the calls
-// that wait, then by the calls served; the sum of the rest, including forgotten ones; and the number
-// of shares. There are none if the units are shared in another way.
-func (g *Semaphore) Shares(most int, by *Sharing) (largest []ShareStats, rest ShareStats, n int) {
+// Shares returns the shares, and the sum of the forgotten ones. There are none if the units are shared
+// in another way.
+func (g *Semaphore) Shares(by *Sharing) (all []ShareStats, gone ShareStats) {
 	g.lock()
-	var all []ShareStats
+	defer g.release()
 	if s := g.shares; s != nil && s.sharing == by {
-		all, rest = s.statsOfAll(g.queue.limit)
+		all, gone = s.statsOfAll(g.queue.limit)
 	}
-	g.release()
-	return largestOf(all, rest, most)
-}
-
-// largestOf sorts shares, and adds to the rest the ones not among the largest.
-func largestOf(all []ShareStats, rest ShareStats, most int) ([]ShareStats, ShareStats, int) {
-	slices.SortStableFunc(all, func(a, b ShareStats) int {
-		return cmp.Or(cmp.Compare(b.Held+int64(b.Queued), a.Held+int64(a.Queued)), cmp.Compare(b.Served, a.Served))
-	})
-	n := len(all)
-	if n > most {
-		for _, x := range all[most:] {
-			rest.Add(x)
-		}
-		all = all[:most:most]
-	}
-	return all, rest, n
+	return all, gone
 }
 
 func (s *shares) statsOfAll(limit int64) (all []ShareStats, gone ShareStats) {
@@ -57,18 +39,6 @@ func (s *shares) statsOfAll(limit int64) (all []ShareStats, gone ShareStats) {
 	}
 	c := s.gone
 	return all, ShareStats{Served: c.served, Refused: c.refused, Displaced: c.displaced, Expired: c.expired}
-}
-
-// Add adds the figures of another share.
-func (a *ShareStats) Add(b ShareStats) {
-	a.Weight += b.Weight
-	a.Part += b.Part
-	a.Held += b.Held
-	a.Queued += b.Queued
-	a.Served += b.Served
-	a.Refused += b.Refused
-	a.Displaced += b.Displaced
-	a.Expired += b.Expired
 }
 
 func (s *shares) stats(x *Share, limit int64) ShareStats {
@@ -114,15 +84,22 @@ func (g *Semaphore) LookShare(c Claim, sharing *Sharing, t *Tenant, now int64) S
 	if f.ShareStats = s.stats(x, limit); !x.active() {
 		f.Part = alone
 	}
-	if f.Place = x.length + 1; c.First {
-		f.Place = 1
-		for w, behind := x.first(), x.spot(c.units(), c.units()).behind; behind != nil && w != nil; w = w.after {
-			if f.Place++; w == behind {
-				break
-			}
+	f.Place = x.placeFor(c.First, c.units())
+	return f
+}
+
+// placeFor returns the place of a new call of that cost among the waiting calls of the share, from 1.
+func (s *Share) placeFor(first bool, cost Moment) (place int) {
+	if !first {
+		return s.length + 1
+	}
+	place = 1
+	for w, behind := s.first(), s.spot(cost, cost).behind; behind != nil && w != nil; w = w.after {
+		if place++; w == behind {
+			break
 		}
 	}
-	return f
+	return place
 }
 
 // nextLocked estimates whether the call would be served before the calls that wait. It changes

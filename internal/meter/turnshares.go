@@ -54,7 +54,7 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 	now = t.seen // an older reading of the clock
 	f := t.share(c)
 	share := f.obtain(nil, &c.Tenant)
-	if t.never(now, c) {
+	if t.soonest(now, c) > c.MaxWait {
 		share.figures.refused++
 		x.state = gone
 		return now, 0, false
@@ -62,11 +62,13 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 	room := t.Last().Wait(now, c.Cost) <= c.MaxWait
 	t.joinShare(x, now, share, c)
 	t.advanceQueue()
-	if x.state == waits && (share.length > f.sharing.PerShare || !room && !t.makeRoom(x, now, c.MaxWait)) {
-		t.remove(x, gone)
-		share.figures.refused++
+	if tooMany := share.length > f.sharing.PerShare; x.state == waits && (tooMany || !room) {
+		if tooMany || !t.makeRoom(x, now, c.MaxWait) {
+			t.remove(x, gone)
+			share.figures.refused++
+		}
+		t.advanceQueue()
 	}
-	t.advanceQueue()
 	if x.inQueue = x.state == waits; !x.inQueue {
 		return now, 0, x.state == granted
 	}
@@ -76,9 +78,9 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 	return x.until, max(t.ran.Wait(now, cost), 1), true
 }
 
-// never reports whether the call's turn can't come in time.
-func (t *Pacer) never(now int64, c *ShareTurn) bool {
-	return t.ran.plus(t.queue.cost).Wait(now, c.Cost) > c.MaxWait
+// soonest returns the wait of a new call if it were next in shares.
+func (t *Pacer) soonest(now int64, c *ShareTurn) time.Duration {
+	return t.ran.plus(t.queue.cost).Wait(now, c.Cost)
 }
 
 // share returns the shares under the sharing of the call, or of newer rules.
@@ -123,9 +125,8 @@ func (t *Pacer) joinShare(x *Turn, now int64, share *Share, c *ShareTurn) {
 func (t *Pacer) makeRoom(x *Turn, now int64, maxWait time.Duration) bool {
 	of, some := x.waiter.share, false
 	for time.Duration(t.Last().ns-now) > maxWait {
-		lowest := t.fair.lowest()
-		longest := lowest.heaps[byLength].first()
-		if lowest == of.band && compareProducts(longest.size(), of.weight, of.size(), longest.weight) <= 0 {
+		longest := t.fair.loserTo(of)
+		if longest == nil {
 			if some || !x.waiter.first || of.tail.first {
 				return some // one share may be longer than the others by a call
 			}
@@ -159,8 +160,8 @@ func (t *Pacer) lose(x *Turn, as state) {
 // loseTheLate loses calls that are next and whose turns, which are not before from, would come too late.
 func (t *Pacer) loseTheLate(from Moment) {
 	for t.shares() {
-		x, cost := t.fair.next()
-		if t.ran.plus(t.queue.cost).plus(cost).Later(from).ns <= x.deadline {
+		x, turn := t.nextInShares()
+		if turn.Later(from).ns <= x.deadline {
 			return
 		}
 		t.lose(x, expired)
@@ -184,6 +185,13 @@ func (t *Pacer) remove(x *Turn, as state) {
 func (f *shareTurns) next() (*Turn, Moment) {
 	w := f.pick(1).first()
 	return w.turn, w.cost
+}
+
+// nextInShares returns the next of the calls in shares, and its turn, which follows those of all calls
+// outside shares.
+func (t *Pacer) nextInShares() (x *Turn, turn Moment) {
+	x, cost := t.fair.next()
+	return x, t.ran.plus(t.queue.cost).plus(cost)
 }
 
 // dequeue removes a call from its share, and returns its cost.
@@ -213,14 +221,13 @@ func (t *Pacer) unshare(now int64) {
 
 // wakeNextShare makes the next call in shares wake at its turn.
 func (t *Pacer) wakeNextShare() {
-	if !t.shares() {
+	if t.loseTheLate(t.ran); !t.shares() {
 		return
 	}
-	x, cost := t.fair.next()
-	if at := t.ran.plus(t.queue.cost).plus(cost).ns; at < x.until {
-		x.until = at
+	if x, turn := t.nextInShares(); turn.ns < x.until {
+		x.until = turn.ns
 		if x.alarm != nil {
-			x.alarm.WakeAt(at)
+			x.alarm.WakeAt(turn.ns)
 		}
 	}
 }
@@ -234,8 +241,8 @@ func (x *Turn) sleep(now int64) {
 		return
 	}
 	x.until = x.deadline
-	if next, cost := t.fair.next(); next == x {
-		x.until = min(x.until, t.ran.plus(t.queue.cost).plus(cost).ns)
+	if next, turn := t.nextInShares(); next == x {
+		x.until = min(x.until, turn.ns)
 	}
 }
 
@@ -274,7 +281,7 @@ func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) (least time.Duration, ok 
 	}
 	now = max(now, t.seen)
 	fits := t.Last().Wait(now, c.Cost) <= c.MaxWait
-	least = t.ran.plus(t.queue.cost).Wait(now, c.Cost)
+	least = t.soonest(now, c)
 	switch f := t.fair; {
 	case f == nil || f.sharing == nil:
 		return least, fits
@@ -292,19 +299,7 @@ func (t *Pacer) mayWait(fits bool, c *ShareTurn) bool {
 	if x := f.find(&c.Tenant); x != nil {
 		length, size, instead = x.length, x.cost.ns, c.First && x.tail != nil && !x.tail.first
 	}
-	switch lowest, level := f.lowest(), f.sharing.level(&c.Tenant); {
-	case length >= f.sharing.PerShare:
-		return false
-	case fits:
-		return true
-	case lowest == nil || lowest.level < level:
-		return false
-	case lowest.level > level:
-		return true
-	default:
-		longest := lowest.heaps[byLength].first()
-		return instead || compareProducts(longest.size(), f.weightOf(&c.Tenant), size, longest.weight) > 0
-	}
+	return length < f.sharing.PerShare && (fits || instead || f.mayDisplace(&c.Tenant, size))
 }
 
 // RefusedShare counts a call of a tenant that was rejected because of [Pacer.MayQueueShare]. The
@@ -317,11 +312,11 @@ func (t *Pacer) RefusedShare(c *ShareTurn) {
 
 // SharesOfTurns is [Semaphore.Shares] for turns: nothing is held, and parts are fractions of the rate.
 // The caller holds the lock.
-func (t *Pacer) SharesOfTurns(most int) (largest []ShareStats, rest ShareStats, n int) {
+func (t *Pacer) SharesOfTurns() (all []ShareStats, gone ShareStats) {
 	if t.fair != nil {
-		largest, rest = t.fair.statsOfAll(1)
+		all, gone = t.fair.statsOfAll(1)
 	}
-	return largestOf(largest, rest, most)
+	return all, gone
 }
 
 // LookShare returns the share that a call at now would find, and the call's wait if no other came. The
@@ -336,9 +331,7 @@ func (t *Pacer) LookShare(now int64, c *ShareTurn) (look ShareLook, wait time.Du
 	look = ShareLook{ShareStats: ShareStats{Tenant: c.Tenant.Name, Level: b.level, Weight: f.weightOf(&c.Tenant)}, Place: 1}
 	x := f.find(&c.Tenant)
 	if x != nil {
-		if look.ShareStats = f.stats(x, 1); !c.First {
-			look.Place = x.length + 1
-		}
+		look.ShareStats, look.Place = f.stats(x, 1), x.placeFor(c.First, c.Cost)
 	}
 	weights := b.weights
 	if x == nil || !x.active() {

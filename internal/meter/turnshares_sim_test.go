@@ -61,14 +61,7 @@ func TestSimTurnsOfShares(t *testing.T) {
 				x.Drop(clock.Now())
 			})
 			if s.Rand.IntN(3) == 0 {
-				leaves := s.Rand.Int64N(8) * cost / 2
-				s.Named("client", func() {
-					if leaves > 0 {
-						_ = clock.Sleep(context.Background(), time.Duration(leaves))
-					}
-					clock.Now()
-					x.left = true
-				})
+				x.leavesAfter(s, s.Rand.Int64N(8)*cost/2)
 			}
 		}
 		s.Check(func() {
