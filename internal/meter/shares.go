@@ -265,12 +265,14 @@ func (s *shares) expected(x *Share) float64 {
 }
 
 // begin prepares a share that doesn't wait for its next call. It begins at the virtual time, but at
-// most a unit's time behind the first share that waits: so its turn comes within about two rounds.
+// most half a unit's time behind the first share that waits: if calls take the same time, each of the
+// others has at most one turn before it. A stream of new tenants moves that point on, and so doesn't
+// starve an old one.
 func (s *shares) begin(x *Share) {
 	s.settle(x)
 	from := x.band.virtual
 	if first := x.band.heaps[byKey].first(); first != nil {
-		from = min(from, first.key()+s.expected(x))
+		from = min(from, first.key()+s.expected(x)/2)
 	}
 	if x.length == 0 && x.key() < from {
 		x.used = from - x.pending

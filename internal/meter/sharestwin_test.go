@@ -306,7 +306,7 @@ func (m *sharesTwin) join(w *twinCall, c Claim, t Tenant) string {
 				first = min(first, y.key())
 			}
 		}
-		if from = min(from, first+m.expected(x)); x.key() < from {
+		if from = min(from, first+m.expected(x)/2); x.key() < from {
 			x.used = from - x.pending
 		}
 		x.paid = 0

@@ -167,7 +167,7 @@ func (m *turnsTwin) join(c *twinCall, now int64, tenant Tenant, maxWait int64) {
 	level := x.tenant.Level
 	from := m.virtual[level]
 	if first := m.least(level, func(a, b *twinShare) int { return cmp.Compare(a.used, b.used) }); first != nil {
-		from = min(from, first.used+m.expected(x))
+		from = min(from, first.used+m.expected(x)/2)
 	}
 	if len(x.line) == 0 {
 		x.paid = 0
@@ -477,4 +477,48 @@ func TestInventedTenantsAndTurns(t *testing.T) {
 		}
 	}
 	assert.GreaterOrEqual(t, served, 80, "of 10,000 turns, with 50 that wait; 6 if new tenants begin with the first")
+}
+
+// If all turns cost the same, the first one of a new tenant comes after at most one of each tenant that waits.
+func TestANewTenantsTurnIsOneRoundAway(t *testing.T) {
+	r := random(t)
+	for range rounds(500) {
+		var mu shared.Mutex
+		p := MakePacer(&mu)
+		sharing := &Sharing{By: "a", PerShare: 1000, MaxShares: 1000}
+		tenants, now := 1+r.Int64N(40), int64(0)
+		join := func(tenant int64) *Turn {
+			x := new(Turn)
+			_, _, ok := p.QueueShare(x, now, &ShareTurn{Cost: Moment{ns: 10}, MaxWait: 1 << 40, Sharing: sharing, Tenant: Tenant{Name: argument.Int(tenant)}})
+			require.True(t, ok)
+			return x
+		}
+		mu.Lock()
+		var others []*Turn
+		for tenant := range tenants {
+			for range 20 {
+				others = append(others, join(tenant))
+			}
+		}
+		for range r.Int64N(10 * tenants) {
+			now += 10
+			p.ExpireShares(now)
+		}
+		served := func() (n int) {
+			for _, x := range others {
+				if x.state == granted {
+					n++
+				}
+			}
+			return n
+		}
+		before := served()
+		first := join(tenants)
+		for first.state == waits {
+			now += 10
+			p.ExpireShares(now)
+		}
+		assert.LessOrEqual(t, served()-before, int(tenants))
+		mu.Unlock()
+	}
 }
