@@ -47,7 +47,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
 		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
-			if r.Cluster.Shared() { // they don't go together
+			if r.Cluster.Shared() || r.Burst != 0 && throttles(*r) { // they don't go together
 				return
 			}
 			r.MemoryThreshold, r.LowMemory, r.HighMemory = 2, flow.Share(0.4), flow.Share(0.9)
@@ -85,13 +85,17 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"coldFactor":   {func(r *flow.Rule) { r.ColdFactor = 5 }, warms},
 				"maxWait":      {func(r *flow.Rule) { r.MaxWait = 2 * s }, queues},
 				"share": {func(r *flow.Rule) {
-					if !r.Cluster.Shared() && r.Unit == "" { // they don't go together
+					if !r.Cluster.Shared() && r.Unit == "" && r.Burst == 0 { // they don't go together
 						r.Share = spec.Share{By: "param tenant", WeightBy: "origin", Weights: map[string]int{"gold": 4}, PerShareQueue: 2, MaxShares: 9}
 					}
 				}, throttles},
-				"shed":  {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
-				"burst": {func(r *flow.Rule) { r.Burst = 3 }, bucket},
-				"unit":  {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
+				"shed": {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
+				"burst": {func(r *flow.Rule) {
+					if !throttles(*r) || r.Share.By == "" && r.Shed == spec.ShedNone && r.MemoryThreshold == 0 && !r.Cluster.Shared() { // they don't go together
+						r.Burst = 3
+					}
+				}, func(r flow.Rule) bool { return bucket(r) || throttles(r) }},
+				"unit": {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
 					if unit(r) {
 						r.Estimate = 1
@@ -113,7 +117,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) {
+					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) && (r.Burst == 0 || !throttles(*r)) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {

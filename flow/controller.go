@@ -80,7 +80,10 @@ func (c *controller) newEnforcer(revision uint64) enforcer {
 	switch r := &c.rule; {
 	case r.Behavior.queues():
 		// Turns that were assigned stay; only the next cost changes.
-		c.kept.queue = cmp.Or(c.kept.queue, newQueue())
+		if c.kept.queue == nil {
+			c.kept.queue = newQueue()
+			c.kept.queue.setBurst(0, *r)
+		}
 		if !r.fair() {
 			return &pacer{c, c.kept.queue}
 		}
@@ -120,23 +123,25 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 
 // takeOver runs right before the first call under this controller, which continues old unless that
 // is nil. From then on the bucket fills at this controller's rate. When a queue becomes a bucket,
-// assigned turns count as units taken: the bucket is full when the next turn would have been due.
-// When a bucket becomes a queue, the first turn is one spacing after the last unit that passed the
-// bucket. A window carries over neither: after a window, a bucket is as the rule last had it, or
-// full.
+// assigned turns count as units taken: the bucket is full when the next turn would have been due, or as
+// much later as the turns may lie in the past. When a bucket becomes a queue, the first turn is one
+// spacing after the last unit that passed the bucket. A window carries over neither: after a window, a
+// bucket is as the rule last had it, or full.
 func (c *controller) takeOver(old *controller, now int64) {
 	queue, bucket := c.kept.queue, c.kept.bucket
-	switch {
-	case c.rule.Behavior == TokenBucket:
+	if c.rule.Behavior == TokenBucket {
 		if c.rule.Threshold > 0 {
 			bucket.setUnit(now, c.rule.unitCost())
 		}
 		if queue != nil && old != nil && old.rule.Behavior != TokenBucket {
-			bucket.follow(queue.last())
+			bucket.follow(queue.paid())
 		}
-	case bucket != nil && !old.rule.Behavior.queues():
+		return
+	}
+	if bucket != nil && !old.rule.Behavior.queues() {
 		queue.follow(bucket.last())
 	}
+	queue.setBurst(now, c.rule)
 }
 
 // refuse returns the rule's refusal, which is the same for every call.

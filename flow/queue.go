@@ -74,14 +74,23 @@ func (q *queue) retryAfter(now int64, cost meter.Moment, maxWait time.Duration) 
 	return wait - maxWait
 }
 
+// setBurst sets the burst of the rule.
+func (q *queue) setBurst(now int64, r Rule) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if r.Burst > 0 && r.Threshold > 0 {
+		q.turns.SetBurst(now, int64(r.Burst), r.unitCost())
+	} else {
+		q.turns.SetBurst(now, 0, meter.Moment{})
+	}
+}
+
 // idle reports whether the queue can be dropped: a new one would admit nothing earlier, not even
 // the largest call. With a unit that is the largest one so far: one of 2^40 bytes can take decades.
 func (q *queue) idle(now int64, perUnit float64) bool {
 	q.mu.Lock()
-	most := max(stat.MaxUnits, q.most)
-	q.mu.Unlock()
-	wait, _ := q.fits(now, meter.Cost(most, perUnit), 0, false)
-	return wait == 0
+	defer q.mu.Unlock()
+	return q.turns.Rested(now, meter.Cost(max(stat.MaxUnits, q.most), perUnit))
 }
 
 // left returns the number of turns left within maxWait, or nil if that is unknown: prioritized calls
@@ -92,7 +101,7 @@ func (q *queue) left(now int64, cost meter.Moment, maxWait time.Duration, first 
 	if first && !q.turns.Empty() {
 		return nil
 	}
-	left := q.turns.Last().TurnsWithin(now, cost, maxWait)
+	left := q.turns.Left(now, cost, maxWait)
 	return &left
 }
 
@@ -102,8 +111,9 @@ func (q *queue) follow(last meter.Moment) {
 	q.mu.Unlock()
 }
 
-func (q *queue) last() meter.Moment {
+// paid returns the end of the time that the turns take up.
+func (q *queue) paid() meter.Moment {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.turns.Last()
+	return q.turns.Paid()
 }

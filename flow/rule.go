@@ -104,9 +104,10 @@ type Rule struct {
 	// calls of the lowest; see api.Criticality. Only where Share may be.
 	Shed spec.Shed `yaml:"shed,omitempty"`
 	// Burst is the number of units that may pass at once in addition to the unit that is due: a
-	// token bucket holds Burst + 1, and gains Threshold per Interval. 0 to 10⁹; 0 means that units
-	// pass one at a time. A call of more units than the bucket holds never passes. Only with
-	// behavior TokenBucket.
+	// token bucket holds Burst + 1, and gains Threshold per Interval; units beyond those wait in a
+	// throttle, and are refused by a token bucket. 0 to 10⁹; 0 means that units pass one at a time. A
+	// call of more units than a token bucket holds never passes. Only with behaviors TokenBucket and
+	// Throttle, there without Share, Shed, MemoryThreshold and Cluster.
 	Burst int `yaml:"burst,omitempty"`
 	// MemoryThreshold is the threshold while memory use is at HighMemory or above. Above 0 and
 	// below Threshold; 0 means that the threshold doesn't depend on memory. Only with behaviors
@@ -160,7 +161,7 @@ const (
 // [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkTogether(), r.checkShared(), r.checkUnit(), r.checkShare()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkTogether(), r.checkShared(), r.checkUnit(), r.checkShare(), r.checkBurst()); err != nil {
 		return r, err
 	}
 	r.Share = r.Share.Normalized(MaxPerShareQueue)
@@ -239,8 +240,26 @@ func (r Rule) checkRead() error {
 		return r.unread("coldFactor", "warmUp or warmUpThrottle")
 	case r.MaxWait != 0 && !r.Behavior.queues():
 		return r.unread("maxWait", "throttle or warmUpThrottle")
-	case r.Burst != 0 && r.Behavior != TokenBucket:
-		return r.unread("burst", "tokenBucket")
+	case r.Burst != 0 && r.Behavior != TokenBucket && r.Behavior != Throttle:
+		return r.unread("burst", "throttle or tokenBucket")
+	}
+	return nil
+}
+
+// checkBurst refuses a throttle's burst with fields that it can't go with.
+func (r Rule) checkBurst() error {
+	if r.Burst == 0 || r.Behavior != Throttle {
+		return nil
+	}
+	switch {
+	case r.Share.Given():
+		return spec.BadField("burst", "has no meaning for share, whose tenants take turns: remove burst or share")
+	case r.Shed != spec.ShedNone:
+		return spec.BadField("burst", "has no meaning for shed, whose levels take turns: remove burst or shed")
+	case r.MemoryThreshold != 0:
+		return spec.BadField("burst", "has no meaning for memoryThreshold: a burst has no fixed rate to be saved up at; remove burst or memoryThreshold")
+	case r.Shared():
+		return spec.BadField("burst", "has no meaning for cluster and behavior throttle: members share turns, and none are saved up; remove burst or cluster")
 	}
 	return nil
 }
@@ -306,7 +325,7 @@ func (r Rule) checkNumbers() error {
 			return spec.BadField("threshold", "is %g per second: a throttle admits at most %g per second", perSecond, most)
 		}
 	}
-	if r.Behavior == TokenBucket {
+	if r.Behavior == TokenBucket || r.Burst != 0 {
 		if err := family.CheckBucket("threshold", r.Threshold, r.Interval, r.Burst, r.Unit != ""); err != nil {
 			return err
 		}

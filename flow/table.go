@@ -37,7 +37,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 			if s != nil {
 				at.BeforeUse(s.complete)
 			}
-			if c.rule.Behavior == TokenBucket || c.rule.Behavior.queues() && c.kept.bucket != nil {
+			if c.rule.Behavior == TokenBucket || c.rule.Behavior.queues() {
 				at.BeforeUse(func(now int64) { c.takeOver(old, now) })
 			}
 			return c

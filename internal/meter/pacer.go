@@ -7,7 +7,8 @@ import (
 )
 
 // Pacer spaces calls evenly: each has its turn one cost after the previous one, and the first after
-// an idle time runs immediately, regardless of its cost. Idle time earns no credit. Calls that wait
+// an idle time runs immediately, regardless of its cost. Idle time earns no credit, except for a
+// burst; see [Pacer.SetBurst]. Calls that wait
 // for their turns form a queue: first come, first served, except for prioritized calls; see ranks.
 // A call that leaves makes no gap: the calls behind it advance. A Pacer is safe for concurrent use,
 // under the lock that it was made with; some methods require their caller to hold it.
@@ -34,6 +35,12 @@ import (
 // except that a call that leaves with the latest granted turn moves it back: that call doesn't run.
 // So two calls that run are never closer than the cost of the later one, and no call waits for a
 // turn that nobody takes.
+//
+// # Bursts
+//
+// With a burst, a turn may lie in the past, by at most the time that the units of the burst take: a call
+// whose turn has passed runs at once, and uses up idle time. So the calls that run in an interval cost
+// at most its length, the burst, and one call. A call that waits runs at its turn as without a burst.
 //
 // # Which calls are pushed back
 //
@@ -63,8 +70,11 @@ import (
 type Pacer struct {
 	lock *shared.Mutex
 
-	ran   Moment // latest granted turn
-	queue ranks[*Turn]
+	ran     Moment // latest granted turn
+	slack   int64  // age that a new turn may have, in ns: a burst's time, or 0
+	unit    Moment // cost of a unit of the burst
+	queue   ranks[*Turn]
+	spotted spot[*Turn] // by the latest Next, for a prioritized call
 
 	awaited int // calls in the queue that won't run before their turn
 
@@ -100,7 +110,7 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 		_, wait := t.Next(now, cost, first)
 		return wait
 	}
-	return t.Last().Wait(now, cost)
+	return time.Duration(max(0, t.Last().plus(cost).orNow(now-t.slack).ns-now))
 }
 
 // Follow reports whether all future turns come after m, or will after [Pacer.NotBefore], even if
@@ -115,6 +125,31 @@ func (t *Pacer) NotBefore(m Moment) {
 	}
 }
 
+// SetBurst sets the number of units, at the cost of one, that may pass at once after idle time. If the
+// cost has changed, the units that are missing from the burst stay missing. The caller holds the lock.
+func (t *Pacer) SetBurst(now, n int64, unit Moment) {
+	old, before := t.slack, t.unit
+	t.slack, t.unit = unit.TimesMany(n).ns, unit
+	missing := t.ran.minus(Moment{ns: now - old})
+	if old > 0 && t.slack > 0 && unit != before && missing.ns >= 0 && t.Empty() {
+		t.ran = t.ran.Later(Moment{ns: now - t.slack}.plus(missing.scaled(unit, before)))
+	}
+}
+
+// Rested reports whether a call of that cost at now would run no earlier if none had run before. The
+// caller holds the lock.
+func (t *Pacer) Rested(now int64, cost Moment) bool { return t.Wait(now-t.slack, cost, false) == 0 }
+
+// Paid returns the end of the time that the turns given so far take up: the latest turn, plus the time
+// of the burst. The caller holds the lock.
+func (t *Pacer) Paid() Moment { return t.Last().plus(Moment{ns: t.slack}) }
+
+// Left returns the number of calls of that cost, at most 2^30, that would get turns at now within
+// maxWait. The caller holds the lock.
+func (t *Pacer) Left(now int64, cost Moment, maxWait time.Duration) int64 {
+	return t.Last().TurnsWithin(now-t.slack, cost, maxWait+time.Duration(t.slack))
+}
+
 // Next returns the turn that a call at now would get, and the wait for it; first means that the
 // call is prioritized. The caller holds the lock.
 func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.Duration) {
@@ -126,15 +161,18 @@ func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.D
 	}
 	last := t.Last()
 	if first && t.queue.length > 0 {
-		last = t.ran.plus(t.spot(now, cost).ahead)
+		t.spotted = t.spot(now, cost)
+		last = t.ran.plus(t.spotted.ahead)
+	} else {
+		t.spotted = spot[*Turn]{}
 	}
-	at = last.plus(cost).orNow(now)
-	return at, time.Duration(at.ns - now)
+	at = last.plus(cost).orNow(now - t.slack)
+	return at, time.Duration(max(0, at.ns-now))
 }
 
 // spot returns the spot for a prioritized call.
 func (t *Pacer) spot(now int64, cost Moment) spot[*Turn] {
-	return t.queue.spot(cost, t.ran.plus(cost).orNow(now).minus(t.ran))
+	return t.queue.spot(cost, t.ran.plus(cost).orNow(now-t.slack).minus(t.ran))
 }
 
 // Empty reports whether no call waits. The caller holds the lock.
@@ -191,7 +229,8 @@ func (t *Pacer) Charge(now int64, cost Moment) {
 	if t.queue.length > 0 {
 		t.look(now)
 	}
-	last := t.Last().orNow(now)
+	from := now - t.slack
+	last := t.Last().orNow(from)
 	at := last.plus(cost)
 	if limit := (Moment{ns: now}).plus(Moment{ns: maxCost}); limit.before(at) { // several would overflow
 		at = limit.Later(last)
@@ -200,7 +239,7 @@ func (t *Pacer) Charge(now int64, cost Moment) {
 	case t.queue.length == 0:
 		t.ran = at
 	case at != last:
-		t.Queue(&Turn{debt: true, charged: now}, now, at, at.minus(last), false)
+		t.Queue(&Turn{debt: true, charged: from}, now, at, at.minus(last), false)
 	}
 }
 
@@ -219,7 +258,7 @@ func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 		t.awaited++
 	}
 	if first {
-		t.queue.overtake(x, cost, t.spot(now, cost))
+		t.queue.overtake(x, cost, t.spotted)
 	} else {
 		t.queue.add(x, cost)
 	}
@@ -278,7 +317,7 @@ func (t *Pacer) first() (x *Turn, cost Moment) {
 	return t.fair.next()
 }
 
-// grant gives the first call in the queue its turn, no earlier than notBefore.
+// grant gives the first call in the queue its turn, no earlier than notBefore, less the burst.
 func (t *Pacer) grant(x *Turn, notBefore int64) {
 	cost := x.cost
 	if x.inShare {
@@ -288,7 +327,7 @@ func (t *Pacer) grant(x *Turn, notBefore int64) {
 	}
 	t.left(x)
 	x.state = granted
-	x.before, x.at = t.ran, t.ran.plus(cost).orNow(notBefore)
+	x.before, x.at = t.ran, t.ran.plus(cost).orNow(notBefore-t.slack)
 	t.ran = x.at
 	if !x.lingers { // otherwise waking doesn't help the call
 		t.wakeFor(x, x.at)

@@ -784,3 +784,53 @@ func TestDebtsComeBeforeLaterCalls(t *testing.T) {
 		}
 	}
 }
+
+// A burst that a waiting call leaves behind is there for the calls behind it.
+func TestBurstBehindACallThatLeaves(t *testing.T) {
+	s := newSpaced(t)
+	s.q.SetBurst(0, 3, Cost(1, 100))
+	s.comes(0, 1)
+	large := s.comes(0, 5)
+	assert.EqualValues(t, 200, large.looks(), "three units are there for it")
+	next := s.comes(0, 1)
+	assert.EqualValues(t, 300, next.looks())
+	large.Leave(50)
+	assert.LessOrEqual(t, next.Come(50, 50), int64(50), "its turn has passed")
+	assert.EqualValues(t, -200, next.at.ns)
+	for range 2 {
+		assert.True(t, s.comes(50, 1).ran)
+	}
+	assert.EqualValues(t, 100, s.comes(50, 1).looks())
+}
+
+// A debt uses up the burst first.
+func TestDebtAndBurst(t *testing.T) {
+	s := newSpaced(t)
+	s.q.SetBurst(0, 3, Cost(1, 100))
+	s.comes(0, 1)
+	s.charge(0, 2)
+	assert.True(t, s.comes(0, 1).ran)
+	assert.EqualValues(t, 100, s.comes(0, 1).looks())
+	s.charge(0, 2)
+	assert.EqualValues(t, 400, s.comes(0, 1).looks())
+}
+
+// After a stall, no more run at once than the burst.
+func TestBurstAfterAStall(t *testing.T) {
+	s := newSpaced(t)
+	s.q.SetBurst(0, 2, Cost(1, 100))
+	for range 10 {
+		s.comes(0, 1).Awaited = true
+	}
+	late := 10 * lateness
+	for _, c := range s.here[3:] {
+		c.Come(late, late)
+	}
+	ran := 0
+	for _, c := range s.here[3:] {
+		if c.state == granted {
+			ran++
+		}
+	}
+	assert.Equal(t, 3, ran)
+}

@@ -205,11 +205,15 @@ func (b *TokenBucket) SetUnit(now int64, cost Moment) {
 	}
 	now = max(now, b.seen)
 	b.seen = now
-	missing := b.tat.orNow(now).minus(Moment{ns: now}).big()
-	missing.Mul(missing, cost.big())
-	missing.Add(missing, before.big()).Sub(missing, big.NewInt(1)) // rounded up
-	missing.Quo(missing, before.big())
-	b.tat = Moment{ns: now}.plus(momentOf(missing))
+	b.tat = Moment{ns: now}.plus(b.tat.orNow(now).minus(Moment{ns: now}).scaled(cost, before))
+}
+
+// scaled returns the time of units that took m at the cost before, at another cost, rounded up.
+func (m Moment) scaled(cost, before Moment) Moment {
+	n := m.big()
+	n.Mul(n, cost.big())
+	n.Add(n, before.big()).Sub(n, big.NewInt(1))
+	return momentOf(n.Quo(n, before.big()))
 }
 
 // Follow makes the bucket continue from the time at which another rule let the last unit pass, or

@@ -8,7 +8,7 @@ import (
 )
 
 // most returns the maximum number of units that a flow rule admits within any interval of length d
-// under any traffic, or infinity.
+// under any traffic, or infinity; for a throttle, the maximum number of calls.
 func most(r flow.Rule, d time.Duration) float64 {
 	perInterval := math.Floor(r.Threshold)
 	intervals := math.Ceil(float64(d) / float64(r.Interval))
@@ -17,7 +17,7 @@ func most(r flow.Rule, d time.Duration) float64 {
 	case r.Metric != flow.QPS:
 		return math.Inf(1)
 	case r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle:
-		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + 1) // it admits them as they arrive, to wait
+		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + float64(r.Burst) + 1) // it admits them as they arrive, to wait
 	case r.Behavior == flow.TokenBucket:
 		return math.Floor(rate + float64(r.Burst) + 1)
 	case r.Window == flow.Ring:

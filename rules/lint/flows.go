@@ -160,5 +160,8 @@ func stricterFlow(strict, loose flow.Rule) bool {
 	if loose.Window == flow.Strict { // it looks back one more bucket
 		over += loose.Interval / time.Duration(loose.Buckets)
 	}
+	if strict.Behavior == flow.Throttle || strict.Behavior == flow.WarmUpThrottle {
+		return false // a call of any number of units passes while it is idle
+	}
 	return most(strict, over) <= math.Floor(loose.Threshold)
 }

@@ -25,9 +25,23 @@ var familyRows = []row{
 	{
 		invariant:   "A reload keeps the queue of a throttle whose rule changed.",
 		declaration: "flow.controller.newEnforcer",
-		old:         `cmp.Or(c.kept.queue, newQueue())`,
-		new:         `newQueue()`,
+		old:         `if c.kept.queue == nil {`,
+		new:         `if true {`,
 		test:        "go test -run ^TestReload$ ./flow",
+	},
+	{
+		invariant:   "A reload hands out no burst of a throttle twice.",
+		declaration: "internal/meter.Pacer.SetBurst",
+		old:         `unit != before &&`,
+		new:         `unit == before &&`,
+		test:        "go test -run ^TestThrottleWithABurstReloaded$ ./flow",
+	},
+	{
+		invariant:   "The burst that a waiting call leaves behind is there for the calls behind it.",
+		declaration: "internal/meter.Pacer.grant",
+		old:         `notBefore-t.slack`,
+		new:         `notBefore`,
+		test:        "go test -run ^TestBurstBehindACallThatLeaves$ ./internal/meter",
 	},
 	{
 		invariant:   "A reload does not refill a token bucket.",

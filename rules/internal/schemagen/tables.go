@@ -180,7 +180,7 @@ var cases = map[string][]when{
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow, noOverdraft}},
 		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
 		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit, noTogether}},
-		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noBurst, noMaxReserve, noOverdraft}},
+		{"behavior", []string{"throttle"}, []clause{noWindow, noWarmUp, noMaxReserve, noOverdraft}},
 		{"behavior", []string{"reject", "warmUp", "warmUpThrottle", "tokenBucket"}, []clause{noShares}},
 		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit, noTogether}},
 		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
