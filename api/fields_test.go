@@ -155,7 +155,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Burst = 3
 					}
 				}, func(r hotspot.Rule) bool {
-					return r.Metric == hotspot.QPS && (r.Behavior == hotspot.TokenBucket || r.Behavior == hotspot.Reject && r.Window == hotspot.Refill)
+					return r.Metric == hotspot.QPS && (r.Behavior != hotspot.Reject || r.Behavior == hotspot.Reject && r.Window == hotspot.Refill)
 				}},
 				"maxWait": {func(r *hotspot.Rule) { r.MaxWait = 2 * s }, func(r hotspot.Rule) bool { return r.Behavior == hotspot.Throttle }},
 				"unit":    {func(r *hotspot.Rule) { hotUnit(r) }, costs},

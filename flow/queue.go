@@ -79,7 +79,8 @@ func (q *queue) setBurst(now int64, r Rule) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r.Burst > 0 && r.Threshold > 0 {
-		q.turns.SetBurst(now, int64(r.Burst), r.unitCost())
+		unit := r.unitCost()
+		q.turns.SetBurst(now, meter.BurstTime(int64(r.Burst), unit), unit)
 	} else {
 		q.turns.SetBurst(now, 0, meter.Moment{})
 	}

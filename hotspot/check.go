@@ -154,9 +154,9 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 		return b.Fits(now, n, q.size)
 	case c.rule.Behavior == Throttle:
 		if x != nil {
-			return x.wait(now, q.cost(n), first) <= c.rule.MaxWait
+			return x.wait(now, n, q, first) <= c.rule.MaxWait
 		}
-		return s.firstAfter(q).Wait(now, q.cost(n)) <= c.rule.MaxWait
+		return q.wait(s.firstAfter(q), now, n) <= c.rule.MaxWait
 	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
 		// A new cell starts as a copy of the rest.
 		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n)
@@ -307,7 +307,7 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	}
 	x.heat.add(now, n)
 	if !q.none {
-		if wait, ok := inv.TakeTurn(x.turnsLocked(), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
+		if wait, ok := inv.TakeTurn(x.turnsLocked(now, q), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
 			x.passed++
 			return wait, nil
 		}

@@ -195,7 +195,7 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	case c.rule.Metric == Concurrency:
 		return true
 	case c.rule.Behavior == Throttle:
-		return x.queue == nil || x.queue.Wait(now, c.quotaOf(x.value, x.plan).cost(1), false) == 0 && x.shard.restFollows(x.last())
+		return x.queue == nil || x.queue.Rested(now, c.quotaOf(x.value, x.plan).cost(1)) && x.shard.restFollows(x.last())
 	case c.rule.Behavior == TokenBucket:
 		return x.tokens == nil || x.tokens.Full(now)
 	}
@@ -216,5 +216,6 @@ func (c *controller) idle(now int64) bool {
 // evicted value leaves its latest turn to the rest, but nothing is left of a table that is dropped.
 func (c *controller) paidLocked(x *cell, now int64) bool {
 	most := max(stat.MaxUnits, x.shard.largest)
-	return x.last().Wait(now, c.quotaOf(x.value, x.plan).cost(most)) == 0
+	q := c.quotaOf(x.value, x.plan)
+	return q.wait(x.last(), now-q.burst, most) == 0
 }

@@ -123,7 +123,7 @@ func (c *controller) takeCostLocked(inv *engine.Invocation, x *cell, n int64, q 
 		held.Holder, held.Units = (*tokenCosts)(x), n
 		held.Token, ok = b.TakeFor(x.refunds, inv.Now(), n, q.size)
 	default:
-		if wait, ok = inv.TakeTurn(x.turnsLocked(), q.cost(n), c.maxWait(inv), c.rule.Mode != spec.Shadow); ok {
+		if wait, ok = inv.TakeTurn(x.turnsLocked(inv.Now(), q), q.cost(n), c.maxWait(inv), c.rule.Mode != spec.Shadow); ok {
 			x.shard.largest = max(x.shard.largest, n)
 		}
 		held.Holder, held.Units = (*turnCosts)(x), n

@@ -81,7 +81,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	leaves, ok := s.findsRoomLocked(now, c)
 	if q.named || ok {
 		if leaves != nil && !q.named && c.rule.Behavior == Throttle {
-			fresh.turnsLocked().NotBefore(leaves.last()) // as the floor will require
+			fresh.queueLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
 		// By then the value may get the cell of another.
@@ -125,7 +125,7 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 	case c.rule.Behavior == TokenBucket:
 		inv.JudgeTokens(j, c.tokensOfLocked(x.shard, x, &x.value, now, q), n, q.size)
 	case c.rule.Behavior == Throttle:
-		wait := x.wait(now, q.cost(n), first)
+		wait := x.wait(now, n, q, first)
 		inv.JudgeWait(j, wait, wait <= c.rule.MaxWait, c.rule.MaxWait)
 		j.About = j.Outcome == core.Refused && first
 	case c.rule.Metric == Concurrency:
@@ -149,11 +149,11 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 	case c.rule.Behavior == TokenBucket:
 		return engine.MeasureTokens(c.tokensOfLocked(x.shard, x, &x.value, now, q), now, q.size)
 	case c.rule.Behavior == Throttle:
-		wait := x.wait(now, q.cost(n), first)
+		wait := x.wait(now, n, q, first)
 		if first && x.queue != nil && !x.queue.Empty() {
 			return engine.MeasureTurns(wait, c.rule.MaxWait, nil) // prioritized calls have other turns
 		}
-		left := x.last().TurnsWithin(now, q.cost(1), c.rule.MaxWait)
+		left := x.last().TurnsWithin(now, q.burst, q.cost(1), c.rule.MaxWait)
 		return engine.MeasureTurns(wait, c.rule.MaxWait, &left)
 	case c.rule.Metric == Concurrency:
 		return engine.MeasureUnits(cmp.Or(c.rule.Unit, "units")+" in flight", x.inFlightLocked(), q.units)

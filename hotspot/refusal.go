@@ -115,7 +115,7 @@ func (c *controller) retryLocked(x *cell, now, n int64, q *quota) (wait time.Dur
 
 // retryTurn returns the time until a turn of n units after last is within reach.
 func (c *controller) retryTurn(last meter.Moment, now, n int64, q *quota) time.Duration {
-	return max(0, last.Wait(now, q.cost(n))-c.rule.MaxWait)
+	return max(0, q.wait(last, now, n)-c.rule.MaxWait)
 }
 
 // retryAnew is like RetryAfter, but for a value that has no cell and may get one.

@@ -77,8 +77,8 @@ type Rule struct {
 	Window Window `yaml:"strict,omitempty"`
 	// Burst is the number of units that a value may take after a pause, in addition to Threshold
 	// (behavior Reject with window Refill), or to the unit that is due (behavior TokenBucket, whose
-	// bucket holds Burst + 1 units). 0 to 10⁹, with a Unit 10¹². Only with metric QPS, and these
-	// behaviors.
+	// bucket holds Burst + 1 units, and Throttle, where further units wait). 0 to 10⁹, with a Unit 10¹².
+	// Only with metric QPS, and these behaviors.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is QPS.
 	Metric Metric `yaml:"metric,omitempty"`
@@ -220,8 +220,8 @@ func (r Rule) checkEnums() error {
 		return spec.BadField("strict", "%d is unknown: use hotspot.Strict or hotspot.Refill", r.Window)
 	case r.Window != Strict && (r.Metric != QPS || r.Behavior != Reject):
 		return r.unread("strict", "reject")
-	case r.Burst != 0 && !r.fills():
-		return r.unread("burst", "reject or tokenBucket")
+	case r.Burst != 0 && r.Metric == Concurrency:
+		return r.unread("burst", "")
 	case r.MaxWait != 0 && r.Behavior != Throttle:
 		return r.unread("maxWait", "throttle")
 	}
@@ -276,7 +276,7 @@ func (r Rule) checkThreshold(field string, threshold float64) error {
 	if !(threshold >= 0) || threshold > MaxThreshold {
 		return spec.BadField(field, "is %v: use a finite number from 0 to %g", threshold, float64(MaxThreshold))
 	}
-	if r.Behavior == TokenBucket {
+	if r.Behavior == TokenBucket || r.Behavior == Throttle && r.Burst != 0 {
 		return family.CheckBucket(field, threshold, r.Interval, r.Burst, r.Unit != "")
 	}
 	most := float64(MaxThrottle)
@@ -350,6 +350,8 @@ type quota struct {
 	size    int64        // of a full bucket
 	perUnit float64      // nanoseconds
 	unit    meter.Moment // of a token bucket: the time to refill one unit; zero if none is refilled
+	turn    meter.Moment // of a throttle with a burst: the time of a unit of it; otherwise zero
+	burst   int64        // the time of that burst: ns
 	named   bool         // an exception names the value, which has a cell outside the ring
 	private bool         // the rule has always named the value: none of its units are in the rest
 	stars   string       // the exception, if stars in it match the value
@@ -370,8 +372,17 @@ func (r Rule) quota(threshold float64) quota {
 			q.unit = meter.UnitCost(r.Interval, threshold)
 		}
 	}
+	if r.Behavior == Throttle && r.Burst > 0 && !q.none {
+		q.turn = meter.UnitCost(r.Interval, threshold)
+		q.burst = meter.BurstTime(int64(r.Burst), q.turn)
+	}
 	return q
 }
 
 // cost returns the time that n units take up in the queue.
 func (q *quota) cost(n int64) meter.Moment { return meter.Cost(n, q.perUnit) }
+
+// wait returns the wait of n units for the turn after last.
+func (q *quota) wait(last meter.Moment, now, n int64) time.Duration {
+	return last.Wait(now, q.burst, q.cost(n))
+}

@@ -53,7 +53,7 @@ func (s *shard) charge(v argument.Value, hash uint64, n, now int64, perUnit floa
 		if perUnit == 0 {
 			return n
 		}
-		x.turnsLocked().Charge(now, meter.Cost(n, perUnit))
+		x.turnsLocked(now, q).Charge(now, meter.Cost(n, perUnit))
 		return 0
 	}
 	w := c.windowOf(x, now)

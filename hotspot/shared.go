@@ -29,7 +29,7 @@ func (r Rule) checkShared() error {
 	case r.Window != Strict:
 		local = "strict: false: members share strict windows; remove it, or strict"
 	case r.Burst != 0:
-		local = "burst: members share windows, which save up no units; remove it, or burst"
+		local = "burst: members share windows and turns, which save up no units; remove it, or burst"
 	}
 	if local != "" {
 		return spec.BadField("cluster", "has no meaning for %s", local)

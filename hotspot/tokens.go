@@ -159,10 +159,12 @@ func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 		if x.tokens != nil {
 			x.setUnitLocked(now, q.unit)
 		}
-		if last := x.last(); old.rule.Behavior == Throttle && last != meter.LongAgo() {
+		if last := x.paid(); old.rule.Behavior == Throttle && last != meter.LongAgo() {
 			x.followLocked(x.tokenBucketLocked(now, q), last)
 		}
 	case c.rule.Behavior == Throttle && old.rule.Behavior == TokenBucket && x.tokens != nil:
-		x.turnsLocked().NotBefore(x.tokens.Last())
+		x.turnsLocked(now, q).NotBefore(x.tokens.Last())
+	case c.rule.Behavior == Throttle && x.queue != nil:
+		x.turnsLocked(now, q)
 	}
 }

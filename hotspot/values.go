@@ -220,7 +220,10 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
 	if first := s.firstAfter(q); first != meter.LongAgo() {
-		c.turnsLocked().NotBefore(first)
+		turns := c.queueLocked()
+		if turns.NotBefore(first); s.rest.queue != nil {
+			turns.InheritBurst(s.rest.queue)
+		}
 	}
 	if q.unit != (meter.Moment{}) {
 		c.tokenBucketLocked(now, q)
@@ -252,8 +255,15 @@ func (s *shard) leaveRing(c *cell) {
 	}
 }
 
-// turnsLocked returns the pacer of the cell's queue.
-func (c *cell) turnsLocked() *meter.Pacer {
+// turnsLocked returns the pacer of the cell's queue, with the burst of its limit.
+func (c *cell) turnsLocked(now int64, q *quota) *meter.Pacer {
+	turns := c.queueLocked()
+	turns.SetBurst(now, q.burst, q.turn)
+	return turns
+}
+
+// queueLocked is turnsLocked with the burst as it was.
+func (c *cell) queueLocked() *meter.Pacer {
 	if c.queue == nil {
 		turns := meter.MakePacer(&c.shard.mu)
 		c.queue = &turns
@@ -282,12 +292,20 @@ func (c *cell) last() meter.Moment {
 	return last
 }
 
-// wait returns the wait of a call for its turn; first means that it is prioritized.
-func (c *cell) wait(now int64, cost meter.Moment, first bool) time.Duration {
-	if first && c.queue != nil && !c.queue.Empty() {
-		return c.queue.Wait(now, cost, first)
+// paid returns the end of the time that the turns so far take up.
+func (c *cell) paid() meter.Moment {
+	if c.queue == nil {
+		return c.last()
 	}
-	return c.last().Wait(now, cost)
+	return c.last().Later(c.queue.Paid())
+}
+
+// wait returns the wait of n units for their turn; first means that the call is prioritized.
+func (c *cell) wait(now, n int64, q *quota, first bool) time.Duration {
+	if first && c.queue != nil && !c.queue.Empty() {
+		return c.queue.Wait(now, q.cost(n), first)
+	}
+	return q.wait(c.last(), now, n)
 }
 
 func (c *cell) isRest() bool { return c == &c.shard.rest }

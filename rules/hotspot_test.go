@@ -146,7 +146,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, index: 0, threshold: -1}", "1:48: hotspot[0].threshold: is -1: use a finite number from 0 to 1e+15"},
 		{"{resource: a, index: 0, threshold: 1, burst: -1}", "1:58: hotspot[0].burst: is -1: use a number from 0 to 1000000000"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1}", "1:58: hotspot[0].burst: has no meaning for a strict window, which admits the threshold in every interval: remove it, set behavior to tokenBucket, or strict to false for Sentinel's bucket"},
-		{"{resource: a, index: 0, threshold: 1, burst: 1, behavior: throttle}", "1:58: hotspot[0].burst: has no meaning for behavior throttle: remove it, or set behavior to reject or tokenBucket"},
+		{"{resource: a, index: 0, threshold: 1, burst: 1000000001, behavior: throttle}", "1:58: hotspot[0].burst: is 1000000001: use a number from 0 to 1000000000"},
 		{"{resource: a, index: 0, threshold: 1, burst: 1, metric: concurrency}", "1:58: hotspot[0].burst: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, maxWait: 1s}", "1:83: hotspot[0].maxWait: has no meaning for behavior tokenBucket: remove it, or set behavior to throttle"},
 		{"{resource: a, index: 0, threshold: 1, behavior: tokenBucket, metric: concurrency}", "1:61: hotspot[0].behavior: tokenBucket does not go with metric concurrency: use reject"},

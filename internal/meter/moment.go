@@ -73,15 +73,16 @@ func (m Moment) orNow(now int64) Moment {
 	return Moment{ns: now}
 }
 
-// Wait returns the wait of a call at now for a turn that follows m by its cost.
-func (m Moment) Wait(now int64, cost Moment) time.Duration {
-	return time.Duration(m.plus(cost).orNow(now).ns - now)
+// Wait returns the wait of a call at now for a turn that follows m by its cost. The turn may have passed
+// by the time of a burst, in ns.
+func (m Moment) Wait(now, burst int64, cost Moment) time.Duration {
+	return time.Duration(max(0, m.plus(cost).orNow(now-burst).ns-now))
 }
 
 // TurnsWithin returns the number of turns after m, each one cost after the previous, that are at
-// most maxWait after now. The result is at most 2^30.
-func (m Moment) TurnsWithin(now int64, cost Moment, maxWait time.Duration) int64 {
-	first := m.plus(cost).orNow(now)
+// most maxWait after now. The first may have passed by the time of a burst. The result is at most 2^30.
+func (m Moment) TurnsWithin(now, burst int64, cost Moment, maxWait time.Duration) int64 {
+	first := m.plus(cost).orNow(now - burst)
 	return int64(sort.Search(1<<30, func(n int) bool {
 		return first.plus(cost.Times(int64(n))).ns-now > int64(maxWait)
 	}))

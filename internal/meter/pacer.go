@@ -110,7 +110,7 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 		_, wait := t.Next(now, cost, first)
 		return wait
 	}
-	return time.Duration(max(0, t.Last().plus(cost).orNow(now-t.slack).ns-now))
+	return t.Last().Wait(now, t.slack, cost)
 }
 
 // Follow reports whether all future turns come after m, or will after [Pacer.NotBefore], even if
@@ -125,16 +125,26 @@ func (t *Pacer) NotBefore(m Moment) {
 	}
 }
 
-// SetBurst sets the number of units, at the cost of one, that may pass at once after idle time. If the
-// cost has changed, the units that are missing from the burst stay missing. The caller holds the lock.
-func (t *Pacer) SetBurst(now, n int64, unit Moment) {
+// SetBurst sets the time, in ns, that idle time may save up, and the cost of a unit. If that cost has
+// changed, the units that are missing from the burst stay missing. The caller holds the lock.
+func (t *Pacer) SetBurst(now, burst int64, unit Moment) {
 	old, before := t.slack, t.unit
-	t.slack, t.unit = unit.TimesMany(n).ns, unit
+	if old == burst && before == unit {
+		return
+	}
+	t.slack, t.unit = burst, unit
 	missing := t.ran.minus(Moment{ns: now - old})
 	if old > 0 && t.slack > 0 && unit != before && missing.ns >= 0 && t.Empty() {
 		t.ran = t.ran.Later(Moment{ns: now - t.slack}.plus(missing.scaled(unit, before)))
 	}
 }
+
+// BurstTime returns the time that a burst of n units takes up, at the cost of one.
+func BurstTime(n int64, unit Moment) int64 { return unit.TimesMany(n).ns }
+
+// InheritBurst gives a Pacer without turns the burst of another one, whose turns it follows. The caller
+// holds the lock.
+func (t *Pacer) InheritBurst(other *Pacer) { t.slack, t.unit = other.slack, other.unit }
 
 // Rested reports whether a call of that cost at now would run no earlier if none had run before. The
 // caller holds the lock.
@@ -147,7 +157,7 @@ func (t *Pacer) Paid() Moment { return t.Last().plus(Moment{ns: t.slack}) }
 // Left returns the number of calls of that cost, at most 2^30, that would get turns at now within
 // maxWait. The caller holds the lock.
 func (t *Pacer) Left(now int64, cost Moment, maxWait time.Duration) int64 {
-	return t.Last().TurnsWithin(now-t.slack, cost, maxWait+time.Duration(t.slack))
+	return t.Last().TurnsWithin(now, t.slack, cost, maxWait)
 }
 
 // Next returns the turn that a call at now would get, and the wait for it; first means that the

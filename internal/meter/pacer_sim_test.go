@@ -84,7 +84,7 @@ func TestSimTurns(t *testing.T) {
 		maxWait := (1 + s.Rand.Int64N(6)) * cost
 		prioritized := s.Rand.IntN(3) // of four
 		if s.Rand.IntN(3) == 0 {
-			q.SetBurst(epoch, 1+s.Rand.Int64N(3), Moment{ns: cost})
+			q.SetBurst(epoch, (1+s.Rand.Int64N(3))*cost, Moment{ns: cost})
 		}
 		for range 3 + s.Rand.IntN(4) {
 			x := &sleeper{Context: context.Background()}

@@ -788,7 +788,7 @@ func TestDebtsComeBeforeLaterCalls(t *testing.T) {
 // A burst that a waiting call leaves behind is there for the calls behind it.
 func TestBurstBehindACallThatLeaves(t *testing.T) {
 	s := newSpaced(t)
-	s.q.SetBurst(0, 3, Cost(1, 100))
+	s.q.SetBurst(0, 300, Cost(1, 100))
 	s.comes(0, 1)
 	large := s.comes(0, 5)
 	assert.EqualValues(t, 200, large.looks(), "three units are there for it")
@@ -806,7 +806,7 @@ func TestBurstBehindACallThatLeaves(t *testing.T) {
 // A debt uses up the burst first.
 func TestDebtAndBurst(t *testing.T) {
 	s := newSpaced(t)
-	s.q.SetBurst(0, 3, Cost(1, 100))
+	s.q.SetBurst(0, 300, Cost(1, 100))
 	s.comes(0, 1)
 	s.charge(0, 2)
 	assert.True(t, s.comes(0, 1).ran)
@@ -818,7 +818,7 @@ func TestDebtAndBurst(t *testing.T) {
 // After a stall, no more run at once than the burst.
 func TestBurstAfterAStall(t *testing.T) {
 	s := newSpaced(t)
-	s.q.SetBurst(0, 2, Cost(1, 100))
+	s.q.SetBurst(0, 200, Cost(1, 100))
 	for range 10 {
 		s.comes(0, 1).Awaited = true
 	}

@@ -59,7 +59,7 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 		x.state = gone
 		return now, 0, false
 	}
-	room := t.Last().Wait(now, c.Cost) <= c.MaxWait
+	room := t.Last().Wait(now, 0, c.Cost) <= c.MaxWait
 	t.joinShare(x, now, share, c)
 	t.advanceQueue()
 	if tooMany := share.length > f.sharing.PerShare; x.state == waits && (tooMany || !room) {
@@ -75,12 +75,12 @@ func (t *Pacer) QueueShare(x *Turn, now int64, c *ShareTurn) (until int64, least
 	x.sleep(now)
 	t.wakeFirst()
 	_, cost := t.first()
-	return x.until, max(t.ran.Wait(now, cost), 1), true
+	return x.until, max(t.ran.Wait(now, 0, cost), 1), true
 }
 
 // soonest returns the wait of a new call if it were next in shares.
 func (t *Pacer) soonest(now int64, c *ShareTurn) time.Duration {
-	return t.ran.plus(t.queue.cost).Wait(now, c.Cost)
+	return t.ran.plus(t.queue.cost).Wait(now, 0, c.Cost)
 }
 
 // share returns the shares under the sharing of the call, or of newer rules.
@@ -280,7 +280,7 @@ func (t *Pacer) MayQueueShare(now int64, c *ShareTurn) (least time.Duration, ok 
 		t.look(now)
 	}
 	now = max(now, t.seen)
-	fits := t.Last().Wait(now, c.Cost) <= c.MaxWait
+	fits := t.Last().Wait(now, 0, c.Cost) <= c.MaxWait
 	least = t.soonest(now, c)
 	switch f := t.fair; {
 	case f == nil || f.sharing == nil:
@@ -338,7 +338,7 @@ func (t *Pacer) LookShare(now int64, c *ShareTurn) (look ShareLook, wait time.Du
 		weights += look.Weight
 	}
 	look.Part = float64(look.Weight) / float64(weights)
-	wait = t.ran.plus(f.before(x, b, look.Weight, c.First)).plus(t.queue.cost).Wait(now, c.Cost)
+	wait = t.ran.plus(f.before(x, b, look.Weight, c.First)).plus(t.queue.cost).Wait(now, 0, c.Cost)
 	if look.Runs = wait == 0; !look.Runs {
 		_, look.Waits = t.MayQueueShare(now, c)
 		look.Waits = look.Waits && wait <= c.MaxWait

@@ -51,7 +51,7 @@ type Rule struct {
 	// hotspot.Strict. hotspot.Refill needs a Param.
 	Window hotspot.Window `yaml:"strict,omitempty"`
 	// Burst is the number of requests that may pass beyond Threshold; see hotspot.Rule. Without Param
-	// it needs the behavior hotspot.TokenBucket.
+	// it needs the behavior hotspot.TokenBucket or hotspot.Throttle.
 	Burst int `yaml:"burst,omitempty"`
 	// Metric is the quantity that Threshold limits. The zero value is hotspot.QPS.
 	Metric hotspot.Metric `yaml:"metric,omitempty"`
@@ -104,8 +104,8 @@ func (r Rule) Normalized() (Rule, error) {
 		return r, spec.BadField("maxValues", "has no meaning without a param: remove it")
 	case r.Param == None && r.Window != hotspot.Strict:
 		return r, spec.BadField("strict", "has no meaning without a param: remove it")
-	case r.Param == None && r.Burst != 0 && r.Behavior != hotspot.TokenBucket:
-		return r, spec.BadField("burst", "has no meaning without a param for behavior %v: set behavior to tokenBucket, or remove it", r.Behavior)
+	case r.Param == None && r.Burst != 0 && r.Behavior == hotspot.Reject:
+		return r, spec.BadField("burst", "has no meaning without a param for behavior %v: set behavior to tokenBucket or throttle, or remove it", r.Behavior)
 	}
 	for _, x := range [...]struct{ field, text string }{{"route", r.Route}, {"group", r.Group}, {"name", r.Name}, {"value", r.Value}} {
 		if err := spec.CheckName(x.field, x.text); err != nil {

@@ -195,7 +195,7 @@ var cases = map[string][]when{
 	"hotspot": {
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse, noOverdraft}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-		{"behavior", []string{"throttle"}, []clause{noBurst, notFalse, noMaxReserve, noOverdraft}},
+		{"behavior", []string{"throttle"}, []clause{notFalse, noMaxReserve, noOverdraft}},
 		{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
 		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
 	},
@@ -241,7 +241,7 @@ var partsOfGateways = []when{
 	{"param", []string{"header", "query", "cookie"}, []clause{{fields: []string{"name"}, must: stated}}},
 	{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse}},
 	{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
-	{"behavior", []string{"throttle"}, []clause{noBurst, notFalse}},
+	{"behavior", []string{"throttle"}, []clause{notFalse}},
 	{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
 }
 
