@@ -137,15 +137,16 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				return r.Behavior == hotspot.Reject && (r.Metric == hotspot.QPS || r.Window == hotspot.Strict) || r.Metric == hotspot.QPS && r.Window == hotspot.Strict
 			},
 			fields: map[string]field[hotspot.Rule]{
-				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"together":  {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
-				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
-				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
-				"keys":      {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
-				"plans":     {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
-				"missing":   {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
-				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
-				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"id":             {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"together":       {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
+				"index":          {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
+				"param":          {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
+				"keys":           {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
+				"plans":          {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
+				"limitsFromCode": {say: func(r *hotspot.Rule) { r.ID, r.LimitsFromCode = "mine", true }},
+				"missing":        {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
+				"threshold":      {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
+				"interval":       {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) {
 					if !r.Cluster.Shared() {
 						r.Burst = 3

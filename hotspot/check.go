@@ -124,8 +124,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *pl
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
 	s.settle(x)
-	if x != nil && c.plans != nil {
-		x.planLocked(p, now)
+	if x != nil && c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	if c.fitsLocked(s, x, &v, now, n, q, first) {
 		return nil
@@ -133,9 +133,9 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *pl
 	if x == nil {
 		c.found(&v)
 		x = &s.rest
-		if q != &c.quota { // a value that an exception matches should be visible
+		if q != &c.quota || c.asks { // a value that an exception matches should be visible
 			x = s.obtainLocked(v, hash, now, q, c)
-			x.planLocked(p, now)
+			q = c.limitLocked(x, p, q, now)
 		}
 	}
 	x.refused++
@@ -183,7 +183,7 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	if c.plans != nil {
 		p = c.planOf(inv)
 	}
-	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v && h.plan == p {
+	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v && (h.plan == p || h.plan.isAnswer()) {
 		if decided, block := h.take(inv, lane, now, n); decided {
 			return block
 		}
@@ -202,8 +202,7 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 		return block
 	}
 	if c.varies {
-		q = c.quotaOf(*v, p)
-		x.planLocked(p, now)
+		q = c.limitLocked(x, p, c.quotaOf(*v, p), now)
 	}
 	if waited || lending.Always || s.hot.Load() != nil {
 		return c.takeContendedLocked(inv, lane, now, n, x, q, waited)
@@ -276,8 +275,8 @@ func (c *controller) grant(now int64, v argument.Value, n int64, p *plan) (held 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	return c.decideLocked(x, now, n, q)
 }
@@ -302,8 +301,8 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	x.heat.add(now, n)
 	if !q.none {

@@ -32,8 +32,10 @@ type controller struct {
 	exceptions map[argument.Value]*quota // of named values; not nil if there are any exceptions
 	starred    []starred                 // the other exceptions
 	plans      map[argument.Value]*plan  // nil if there are none
-	varies     bool                      // there are exceptions or plans
-	mixed      bool                      // there are starred exceptions or plans
+	asks       bool                      // code sets limits, in place of plans
+	moves      bool                      // there are plans, or code sets limits: a value's limit may change at any call
+	varies     bool                      // there are exceptions, or limits move
+	mixed      bool                      // there are starred exceptions, or limits move
 	restQuota  quota                     // of the rest, whose tokens fill as slowly as those of any value in it
 	values     *values
 
@@ -78,7 +80,10 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		}
 	}
 	c.setPlans()
-	c.varies = c.exceptions != nil || c.plans != nil
+	c.asks = r.LimitsFromCode && r.Mode != spec.Off
+	c.moves = c.asks || c.plans != nil
+	c.mixed = c.mixed || c.moves
+	c.varies = c.exceptions != nil || c.mixed
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
@@ -93,6 +98,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		}
 	}
 	c.values = newValues(r.MaxValues, c)
+	c.values.questions.background = c.engine.Background
 	return c, func(int64) {
 		if old != nil { // which looked at another argument
 			record.Found.Store(false)

@@ -106,6 +106,10 @@ type Rule struct {
 	// go before plans; a plan that isn't listed means Threshold. At most 10,000, with names of 1 to 64
 	// bytes.
 	Plans map[string]float64 `yaml:"plans,omitempty"`
+	// LimitsFromCode asks api.Config.Limits for the limit of each value that no exception names, in the
+	// background; until it answers, the value's plan or Threshold holds. Needs an ID, which is
+	// passed to the function.
+	LimitsFromCode bool `yaml:"limitsFromCode,omitempty"`
 	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
 	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -160,7 +164,7 @@ const defaultMaxValues = 10_000
 // [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkLimits(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()

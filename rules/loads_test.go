@@ -36,7 +36,7 @@ var bases = Set{
 	Hotspot: []hotspot.Rule{
 		{Resource: "a", Param: "p", Threshold: 1, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 2}}},
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
-		{ID: "h", Resource: "a", Param: "p", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}},
+		{ID: "h", Resource: "a", Param: "p", Threshold: 1, LimitsFromCode: true, Cluster: cluster.Rule{Scope: cluster.Global}},
 		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
 		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},

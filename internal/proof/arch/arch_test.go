@@ -68,7 +68,7 @@ var layers = []layer{
 	{"rules/sources/httpsource", "rules"}, // rules from an HTTP server
 
 	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
-	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
+	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/argument core/clocks core/spec node stat core/host " + families},
 
 	{"bandwidth", "api"}, // limits the bytes of streams
 	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // the counts, in Sentinel's files

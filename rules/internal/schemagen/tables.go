@@ -268,6 +268,7 @@ var partners = map[string][][2][]string{
 		{{"maxOverdraft"}, {"unit"}},
 	},
 	"hotspot": {
+		{{"limitsFromCode"}, {"id"}},
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},
