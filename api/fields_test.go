@@ -91,7 +91,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				}, throttles},
 				"shed":  {read: func(r flow.Rule) bool { return throttles(r) || !fits(r) }},
 				"burst": {func(r *flow.Rule) { r.Burst = 3 }, bucket},
-				"unit":  {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
+				"notify": {func(r *flow.Rule) {
+					if !r.Cluster.Shared() { // they don't go together
+						r.Notify = []string{"80%", "100%"}
+					}
+				}, func(r flow.Rule) bool {
+					return r.Metric == flow.QPS && r.Behavior == flow.Reject && r.Relation == flow.Direct
+				}},
+				"unit": {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
 					if unit(r) {
 						r.Estimate = 1
@@ -113,7 +120,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) {
+					if r.MemoryThreshold == 0 && r.Unit == "" && r.Notify == nil && (!fair(r) || r.Relation != flow.Direct) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {
@@ -137,12 +144,17 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				return r.Behavior == hotspot.Reject && (r.Metric == hotspot.QPS || r.Window == hotspot.Strict) || r.Metric == hotspot.QPS && r.Window == hotspot.Strict
 			},
 			fields: map[string]field[hotspot.Rule]{
-				"id":             {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"together":       {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
-				"index":          {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
-				"param":          {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
-				"keys":           {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
-				"plans":          {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
+				"id":       {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"together": {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
+				"index":    {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
+				"param":    {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
+				"keys":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
+				"plans":    {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
+				"notify": {func(r *hotspot.Rule) {
+					if !r.Cluster.Shared() { // they don't go together
+						r.Notify = []string{"80%", "100%"}
+					}
+				}, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject }},
 				"limitsFromCode": {say: func(r *hotspot.Rule) { r.ID, r.LimitsFromCode = "mine", true }},
 				"missing":        {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
 				"threshold":      {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
@@ -176,7 +188,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 && r.Unit == "" { // they don't go together
+					if r.Burst == 0 && r.Unit == "" && r.Notify == nil { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},

@@ -34,6 +34,7 @@ func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
 		for _, o := range all {
 			if block := c.ask(inv.Now(), o.Value, c.unitsOf(o, n), inv.Prioritized(), c.planOf(inv)); block != nil {
 				c.watch(all, inv) // a leased rule takes nothing here
+				c.noticeRefusal(inv)
 				return engine.Verdict{Block: block}
 			}
 		}
@@ -72,6 +73,7 @@ func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 		for _, o := range all {
 			wait, block := c.take(inv, o.Value, c.unitsOf(o, n))
 			if block != nil {
+				c.noticeRefusal(inv)
 				return engine.Verdict{Block: block}
 			}
 			if wait > longest.Wait {
@@ -84,7 +86,12 @@ func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 
 // Shadow lets every shadow rule take. Units taken before a rule would have refused are returned
 // here.
-func (rs *checker) Shadow(inv *engine.Invocation) { shadow(rs.Shadows, inv) }
+func (rs *checker) Shadow(inv *engine.Invocation) {
+	shadow(rs.Shadows, inv)
+	if len(rs.Notices) > 0 {
+		rs.notice(inv)
+	}
+}
 
 func shadow(rules []*controller, inv *engine.Invocation) {
 	for _, c := range rules {

@@ -40,6 +40,8 @@ type controller struct {
 	values     *values
 
 	record *engine.Record
+
+	notifier *family.Notifier // nil unless the rule reports the use of its limits
 }
 
 // newController returns the controller of a rule, which continues old if there is one. publish does
@@ -89,6 +91,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		before = old.refusal
 	}
 	c.refusal = engine.NewCounted(family.Refused(core.KindHotspot, resource.Name(), r.Info()), nil, record, before)
+	c.notifier = family.NewNotifier(c.engine, record, core.KindHotspot, r.ID, c.refusal.Resource, r.Notify, r.Interval)
 	if goesOn {
 		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {
@@ -166,7 +169,7 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 
 // plain reports whether the rule is enforced for every call, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.
@@ -194,7 +197,7 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 // new.
 func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	switch {
-	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now):
+	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(now):
 		return false
 	case c.rule.leases():
 		return true

@@ -12,6 +12,7 @@ import (
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/internal/shown"
 )
@@ -36,11 +37,24 @@ const (
 //  3. A hot value lends and shows nothing beyond due; see storeUntil. So due changes, and another
 //     answer is stored, only after settle or cool.
 
-// extras is the state of a cell under rules with limits from code.
+// extras is the state of a cell that few rules need.
 type extras struct {
 	due      int64 // time of the next question; asked while one runs
 	answered int64 // time of the latest answer
 	failed   int   // questions since then
+
+	noticed family.Noticed // shares of the limit
+}
+
+// keepsLocked reports whether a cell with the extras must be kept, as a new one would report use again.
+func (e *extras) keepsLocked(now int64) bool { return now < e.noticed.Until() }
+
+// extrasLocked returns the extras of a cell, made if there are none.
+func (x *cell) extrasLocked() *extras {
+	if x.extras == nil {
+		x.extras = &extras{due: unasked}
+	}
+	return x.extras
 }
 
 const (
@@ -73,10 +87,7 @@ type questions struct {
 // limit is q unless code sets another. It starts a question if one is due.
 func (c *controller) limitLocked(x *cell, p *plan, q *quota, now int64) *quota {
 	if c.asks && !q.excepted(c) && !x.isRest() {
-		if x.extras == nil {
-			x.extras = &extras{due: unasked}
-		}
-		if now >= x.extras.due {
+		if now >= x.extrasLocked().due {
 			c.inquireLocked(x)
 		}
 	}
@@ -205,7 +216,7 @@ func (c *controller) setAnswerLocked(x *cell, p *plan, now int64) {
 func (c *controller) keepAnswerLocked(x *cell, old *controller) {
 	e := x.extras
 	if e != nil && (!c.asks || !old.asks || c.rule.ID != old.rule.ID) {
-		x.extras = nil // asked anew
+		e.due, e.failed = unasked, 0 // asked anew
 	}
 	if !x.plan.isAnswer() {
 		return

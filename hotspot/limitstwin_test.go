@@ -278,7 +278,7 @@ func (g *limitGame) reload() {
 			if k.limit != nil { // until the next call names the plan again
 				delete(g.of, user)
 			}
-			*k = known{running: k.running}
+			*k = known{running: k.running, tracked: k.tracked}
 		}
 	}
 	maps.DeleteFunc(g.of, func(_, name string) bool { _, ok := g.rule.Plans[name]; return !ok })

@@ -4,6 +4,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
@@ -153,6 +154,9 @@ func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 		x.plan = c.plans[x.plan.name]
 	}
 	c.keepAnswerLocked(x, old)
+	if x.extras != nil && !c.notifier.Keeps(old.notifier) {
+		x.extras.noticed = family.Noticed{}
+	}
 	q := c.quotaOf(x.value, x.plan)
 	c.goOnLocked(x, now)
 	switch {

@@ -77,6 +77,7 @@ type Engine struct {
 	custom              customRecords
 	blockLog, changeLog lineLog
 	behind              background
+	notices             noticeFeed
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.
@@ -91,6 +92,7 @@ func NewEngine(config Config) (*Engine, error) {
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
 	e.feed = &refusalFeed{engine: e}
+	e.notices.engine = e
 	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
 	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked calls not listed: too many rules and resources in one second"
@@ -266,7 +268,7 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 }
 
 // Close writes the outstanding log lines about rejections and changes of breakers, passes the last
-// rejections to the listeners of [Engine.OnBlocked], and ends the reports of leaks and the tasks of
+// rejections and notices to the listeners of [Engine.OnBlocked] and [Engine.OnNotice], and ends the reports of leaks and the tasks of
 // [Engine.Every], and of [Engine.Background]; when it returns none of these runs, except for background
 // functions that ignore their context, so a log handler or a listener must not call it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
 // and memory use are no longer sampled: rules that depend on them keep the last samples. Close may
@@ -278,6 +280,7 @@ func (e *Engine) Close() error {
 	e.behind.close()
 	e.endRepeats()
 	e.feed.close()
+	e.notices.close()
 	e.flushLogs()
 	return nil
 }

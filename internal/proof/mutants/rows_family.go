@@ -72,6 +72,20 @@ var familyRows = []row{
 		test:        "go test -run ^TestPlansAreExceptionsByPlan$ ./hotspot",
 	},
 	{
+		invariant:   "A share has one notice in an interval.",
+		declaration: "internal/family.Noticed.Reached",
+		old:         `d.next[i] = now + int64(n.Interval)`,
+		new:         `d.next[i] = now`,
+		test:        "go test -run ^TestNoticesAreThoseOfTheTwin$ ./flow",
+	},
+	{
+		invariant:   "A value that is evicted has no notice too many.",
+		declaration: "hotspot.controller.forgettableLocked",
+		old:         `x.extras != nil && x.extras.keepsLocked(now)`,
+		new:         `false`,
+		test:        "go test -run ^TestNoticesOfValuesWithoutRoom$ ./hotspot",
+	},
+	{
 		invariant:   "One question at a time runs about a value.",
 		declaration: "hotspot.controller.inquireLocked",
 		old:         `s.asking[v] = true`,

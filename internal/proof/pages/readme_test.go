@@ -47,6 +47,7 @@ var (
 	_ = back
 	_ = overridden
 	_ = limited
+	_ = onNotice
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +113,12 @@ func name(ctx context.Context) context.Context {
 func param(ctx context.Context, userID string) (api.Admitted, error) {
 	e, err := api.Entry(ctx, "GET /orders", api.Param("user", userID))
 	return e, err
+}
+
+func onNotice(guard *api.Guard) {
+	guard.OnNotice(func(n api.Notice) {
+		fmt.Printf("%s: %d of %d units in %v (%d%%)\n", n.Rule, n.Used, n.Limit, n.Interval, n.Percent)
+	})
 }
 
 func limited(limitOf func(context.Context, string) (float64, error)) (*api.Guard, error) {
