@@ -18,6 +18,7 @@ import (
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/cluster/store"
 	"github.com/penstock-go/penstock/core"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/internal/engine"
@@ -53,6 +54,7 @@ type testCluster struct {
 	guards []*api.Guard
 
 	members int // expected
+	limits  func(ctx context.Context, rule string, key argument.Value) (float64, time.Duration, error)
 }
 
 func newCluster(t *testing.T, n int, set ...flow.Rule) *testCluster {
@@ -77,7 +79,7 @@ func (f *testCluster) join(set ...flow.Rule) *api.Guard {
 func (f *testCluster) joinWith(set api.RuleSet) *api.Guard {
 	f.Helper()
 	g, err := api.New(api.Config{
-		Clock: f.clock, Logger: slog.New(slog.DiscardHandler),
+		Clock: f.clock, Logger: slog.New(slog.DiscardHandler), Limits: f.limits,
 		Cluster: cluster.Config{Store: f.store, Namespace: "test", Members: f.members, Seed: uint64(len(f.guards) + 1)},
 	})
 	require.NoError(f, err)

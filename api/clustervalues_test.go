@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -324,4 +326,31 @@ func TestTwoValuesOfTheRest(t *testing.T) {
 		assert.True(t, passes(-1), "%v: the last unit", mode)
 		assert.False(t, passes(-2), "%v: beyond it", mode)
 	}
+}
+
+// Each member asks for the limits of values by itself, and all count in one limit.
+func TestMembersShareLimitsFromCode(t *testing.T) {
+	rule := users
+	rule.ID, rule.Threshold, rule.LimitsFromCode = "r", 10, true
+	f := newClusterOf(t, 0, api.RuleSet{})
+	f.limits = func(context.Context, string, argument.Value) (float64, time.Duration, error) {
+		return 30, time.Hour, nil
+	}
+	ran := 0
+	for range 2 {
+		g := f.joinWith(ofUsers(rule))
+		ran += f.of(g, "ann", 1)
+		for g.Tree().Rules[0].Details.(hotspot.Stats).LimitsFromCode.Values == 0 {
+			runtime.Gosched()
+		}
+	}
+	for range 30 {
+		for _, g := range f.guards {
+			ran += f.of(g, "ann", 1)
+		}
+	}
+	assert.Equal(t, 30, ran)
+	x, err := f.guards[0].Explain(t.Context(), "orders", api.Param("user", "ann"))
+	require.NoError(t, err)
+	assert.Contains(t, x.String(), "limit 30 from code, ")
 }

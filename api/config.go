@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/cluster"
 	"github.com/penstock-go/penstock/cluster/store"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/internal/engine"
@@ -52,6 +54,16 @@ type Config struct {
 	// about these, too. It is not asked about refusals and errors marked by [Ignore], which are
 	// never failures, or about panics, which always are. It must be safe for concurrent use.
 	Failure func(error) bool
+	// Limits sets the limits of the values of hotspot rules with LimitsFromCode, such as a user's, from a
+	// database. It gets the ID of the rule and the value, and returns the limit, in the rule's units, and
+	// for how long it holds (from 100 ms to 24 h); then it is asked again. It is called
+	// in the background, once at a time for a value and sixteen times for all, when a
+	// value's call arrives and its limit isn't known or no longer holds. No call waits for it: the last
+	// answer holds until the next, and before the first one, the value's plan or the rule's threshold.
+	// After an error the next question waits for a second, then for twice as long each time, up to a
+	// minute. The context ends after ten seconds, and when the Guard is closed. It must be safe for
+	// concurrent use.
+	Limits func(ctx context.Context, rule string, key argument.Value) (limit float64, ttl time.Duration, err error)
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *slots.Chain
 	// Cluster configures this process as a member of a cluster, for rules whose limits the members
@@ -89,6 +101,7 @@ func (c Config) engine() (*engine.Engine, error) {
 	return engine.NewEngine(engine.Config{
 		Clock: c.Clock, Interval: c.Interval, Buckets: c.Buckets, OccupyTimeout: c.OccupyTimeout, ColdFactor: c.ColdFactor,
 		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: (*engine.Chain)(chain), Host: c.Host,
+		Limits: c.Limits,
 	})
 }
 

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"log/slog"
 	"reflect"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/slots"
 )
 
@@ -20,6 +22,7 @@ func TestConfigReachesTheEngine(t *testing.T) {
 		Clock: api.NewManualClock(time.Unix(1700000000, 0)), Interval: 2 * time.Second, Buckets: 4, OccupyTimeout: time.Second,
 		ColdFactor: 5, Caps: api.Caps{Resources: 7}, LeakAfter: time.Minute, Logger: slog.New(slog.DiscardHandler),
 		Failure: func(error) bool { return true }, Chain: slots.Default(), Host: busy{},
+		Limits: func(context.Context, string, argument.Value) (float64, time.Duration, error) { return 0, 0, nil },
 	}
 	g, err := api.New(cfg)
 	require.NoError(t, err)

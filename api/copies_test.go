@@ -37,12 +37,12 @@ func holding() rules.Set {
 		Authority: []authority.Rule{{Resource: "*", Exclude: others, Origins: []string{"app", "web"}}},
 		System:    []system.Rule{{Metric: system.QPS, Threshold: 1e9}},
 		Hotspot: []hotspot.Rule{{
-			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0, Plans: map[string]float64{"pro": 0},
+			Resource: "*", Exclude: others, Keys: []string{"param user", "resource"}, Threshold: 0, Plans: map[string]float64{"pro": 0}, Notify: []string{"80%"},
 			Exceptions: []hotspot.Exception{{Values: []argument.Value{argument.Of("ann"), argument.Of("*")}, Threshold: 1e9}},
 		}},
 		Flow: []flow.Rule{
 			{Resource: "stock*", Match: spec.MatchPrefix, Exclude: others, Threshold: 1e9, Behavior: flow.Throttle, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}},
-			{Resource: "*", Exclude: others, Threshold: 1e9},
+			{Resource: "*", Exclude: others, Threshold: 1e9, Notify: []string{"80%"}},
 		},
 		Isolation: []isolation.Rule{{Resource: "*", Exclude: others, Threshold: 1e9, MaxQueue: 1, MaxWait: 1, Share: spec.Share{By: "origin", Weights: map[string]int{"app": 2}}}},
 		Adaptive:  []adaptive.Rule{{Resource: "*", Exclude: others}},

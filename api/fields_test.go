@@ -95,6 +95,13 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Burst = 3
 					}
 				}, func(r flow.Rule) bool { return bucket(r) || throttles(r) }},
+				"notify": {func(r *flow.Rule) {
+					if !r.Cluster.Shared() { // they don't go together
+						r.Notify = []string{"80%", "100%"}
+					}
+				}, func(r flow.Rule) bool {
+					return r.Metric == flow.QPS && r.Behavior == flow.Reject && r.Relation == flow.Direct
+				}},
 				"unit": {func(r *flow.Rule) { unit(r) }, func(r flow.Rule) bool { return !warms(r) && r.Relation != flow.Associated }},
 				"estimate": {func(r *flow.Rule) {
 					if unit(r) {
@@ -117,7 +124,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"lowMemory":       {memory, cold},
 				"highMemory":      {memory, cold},
 				"cluster": {func(r *flow.Rule) {
-					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) && (r.Burst == 0 || !throttles(*r)) {
+					if r.MemoryThreshold == 0 && r.Unit == "" && r.Notify == nil && (!fair(r) || r.Relation != flow.Direct) && (r.Burst == 0 || !throttles(*r)) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {
@@ -141,15 +148,21 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				return r.Behavior == hotspot.Reject && (r.Metric == hotspot.QPS || r.Window == hotspot.Strict) || r.Metric == hotspot.QPS && r.Window == hotspot.Strict
 			},
 			fields: map[string]field[hotspot.Rule]{
-				"id":        {say: func(r *hotspot.Rule) { r.ID = "mine" }},
-				"together":  {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
-				"index":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
-				"param":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
-				"keys":      {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
-				"plans":     {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
-				"missing":   {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
-				"threshold": {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
-				"interval":  {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"id":       {say: func(r *hotspot.Rule) { r.ID = "mine" }},
+				"together": {func(r *hotspot.Rule) { r.Together = true }, func(r hotspot.Rule) bool { return !r.Info().Named() }},
+				"index":    {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.At(0), "", nil }},
+				"param":    {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "tenant", nil }},
+				"keys":     {say: func(r *hotspot.Rule) { r.Index, r.Param, r.Keys = hotspot.Index{}, "", []string{"origin"} }},
+				"plans":    {say: func(r *hotspot.Rule) { r.Plans = map[string]float64{"pro": 6} }},
+				"notify": {func(r *hotspot.Rule) {
+					if !r.Cluster.Shared() { // they don't go together
+						r.Notify = []string{"80%", "100%"}
+					}
+				}, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject }},
+				"limitsFromCode": {say: func(r *hotspot.Rule) { r.ID, r.LimitsFromCode = "mine", true }},
+				"missing":        {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
+				"threshold":      {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
+				"interval":       {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
 				"burst": {func(r *hotspot.Rule) {
 					if !r.Cluster.Shared() {
 						r.Burst = 3
@@ -179,7 +192,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 && r.Unit == "" { // they don't go together
+					if r.Burst == 0 && r.Unit == "" && r.Notify == nil { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
 				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},

@@ -14,7 +14,7 @@ import (
 
 // Guard admits calls and holds the rules: loaded by hand and from files that it watches. The
 // package functions use a default one, and you may have several, created by [New]. It owns
-// goroutines only while it watches files or sources, or shares limits in a cluster, and timers
+// goroutines only while it watches files or sources, shares limits in a cluster, or asks for limits, and timers
 // while it detects leaks or reads the machine, has log lines to write, or has listeners to
 // refusals. Safe for concurrent use.
 type Guard struct {
@@ -110,7 +110,7 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// leak detection. When it returns, no goroutine is left, unless a store hangs, and the listeners of
+// leak detection. When it returns, no goroutine is left, unless a store or Config.Limits hangs, and the listeners of
 // [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
 // deadlocks. The error is always nil.
 //

@@ -37,6 +37,8 @@ type (
 	Reload = rules.Reload
 	// Refusal is passed to the listeners of [Guard.OnBlocked].
 	Refusal = core.Refusal
+	// Notice is passed to the listeners of [Guard.OnNotice].
+	Notice = core.Notice
 	// Status is the state of the sources of the rules; see [Guard.Status].
 	Status = rules.Status
 	// Explanation holds the decisions that the rules would make on a call; see [Explain].

@@ -18,9 +18,10 @@ type RuleStats struct {
 	ID            string    `json:"id"`
 	Resource      string    `json:"resource"` // as in the rule: a name or a pattern
 	Mode          spec.Mode `json:"mode"`
-	Asked         bool      `json:"asked"`         // there was a call to which the rule could apply
-	Refused       int64     `json:"refused"`       // calls
-	ShadowBlocked int64     `json:"shadowBlocked"` // calls that a rule in shadow mode would have refused
+	Asked         bool      `json:"asked"`             // there was a call to which the rule could apply
+	Refused       int64     `json:"refused"`           // calls
+	ShadowBlocked int64     `json:"shadowBlocked"`     // calls that a rule in shadow mode would have refused
+	Notices       int64     `json:"notices,omitempty"` // shares of the limit that use has reached; see [Notice]
 	Details       Details   `json:"details,omitempty"`
 }
 

@@ -30,6 +30,9 @@ func (rs *checker) Ask(inv *engine.Invocation) engine.Verdict {
 		}
 		v := c.enforcer.ask(inv, n)
 		if v.Block != nil {
+			if c.notifier != nil { // settled calls may have used more
+				c.notice(inv, n)
+			}
 			if c.rule.Unit != "" {
 				return rs.longestRefusal(inv, i, v)
 			}
@@ -65,6 +68,9 @@ func (rs *checker) Take(inv *engine.Invocation) engine.Verdict {
 		}
 		v := c.enforcer.take(inv, n)
 		if v.Block != nil {
+			if c.notifier != nil {
+				c.notice(inv, n)
+			}
 			return rs.refusal(inv, c, v)
 		}
 		if v.Wait > 0 {
@@ -108,6 +114,9 @@ func (rs *checker) Shadow(inv *engine.Invocation) {
 		if n := c.counts(inv, rs); n != nil && c.enforcer.take(inv, n).Block != nil {
 			c.record.ShadowBlocked.Add(inv.Lane(), 1)
 		}
+	}
+	if len(rs.Notices) > 0 {
+		rs.notice(inv)
 	}
 }
 

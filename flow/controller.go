@@ -25,6 +25,9 @@ type controller struct {
 	window  *window // the enforcer if it counts in windows of nodes, otherwise nil
 	costs   *window // the same if it counts a unit of all calls in one, otherwise nil
 	kept    kept
+
+	notifier *family.Notifier // nil unless the rule reports its use
+	noticed  *noticed
 }
 
 // kept survives changes of a rule's behavior: calls that its queue and its token bucket let pass
@@ -62,6 +65,7 @@ func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, 
 	refused := family.Refused(core.KindFlow, resource.Name(), r.Info())
 	refused.Origin = r.Origin
 	c.refusal = engine.NewCounted(refused, c, record, before)
+	c.setNotices(old)
 	c.enforcer = c.newEnforcer(t.Revision)
 	switch {
 	case r.leases():

@@ -125,6 +125,10 @@ type Rule struct {
 	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
 	// local to this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
+	// Notify lists shares of the limit, as in ["80%", "100%"], at most 4: when use reaches one, the log
+	// and the listeners of api.Guard.OnNotice get a notice, at most once per Interval. Only with metric
+	// QPS, behavior Reject and relation Direct, without Cluster and origin "other".
+	Notify []string `yaml:"notify,omitempty"`
 	// Refusal is the response that adapters give to refused calls. The zero value means that of the
 	// family.
 	Refusal spec.Response `yaml:"refusal,omitempty"`
@@ -143,6 +147,7 @@ const (
 	MaxThrottle     = family.MaxRate // units per second of a throttle or a token bucket
 	MaxBurst        = family.MaxBurst
 	MaxThreshold    = 1e15
+	MaxNotify       = family.MaxNotify
 
 	MaxUnit         = engine.MaxUnitName             // bytes of a unit's name
 	MaxCost         = engine.MaxCost                 // units of a call
@@ -187,6 +192,9 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	}
 	if err := r.checkNumbers(); err != nil {
 		return r, err
+	}
+	if len(r.Notify) == 0 {
+		r.Notify = nil // one form for none
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -243,7 +251,7 @@ func (r Rule) checkRead() error {
 	case r.Burst != 0 && r.Behavior != TokenBucket && r.Behavior != Throttle:
 		return r.unread("burst", "throttle or tokenBucket")
 	}
-	return nil
+	return r.checkNotify()
 }
 
 // checkBurst refuses a throttle's burst with fields that it can't go with.

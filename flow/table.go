@@ -86,6 +86,11 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	for _, c := range rs.sharing {
 		rs.shared = append(rs.shared, &sharer{c.enforcer.(*leased), rs})
 	}
+	for _, c := range controllers {
+		if c.notifier != nil {
+			rs.Notices = append(rs.Notices, c)
+		}
+	}
 	rs.takers = slices.Clone(rs.Holding)
 	slices.SortStableFunc(rs.takers, func(a, b *controller) int {
 		return cmp.Or(a.rule.breadth()-b.rule.breadth(), cmp.Compare(a.rule.abundance(), b.rule.abundance()))
@@ -93,7 +98,7 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	rs.spare()
 	rs.costs = newCosts(rs)
 	if len(rs.Holding) == 1 {
-		if w := rs.Holding[0].window; w != nil && w.plain {
+		if w := rs.Holding[0].window; w != nil && w.plain && w.notifier == nil {
 			rs.sole = w
 		}
 	}

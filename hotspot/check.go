@@ -34,6 +34,7 @@ func ask(rules []*controller, inv *engine.Invocation) engine.Verdict {
 		for _, o := range all {
 			if block := c.ask(inv.Now(), o.Value, c.unitsOf(o, n), inv.Prioritized(), c.planOf(inv)); block != nil {
 				c.watch(all, inv) // a leased rule takes nothing here
+				c.noticeRefusal(inv)
 				return engine.Verdict{Block: block}
 			}
 		}
@@ -72,6 +73,7 @@ func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 		for _, o := range all {
 			wait, block := c.take(inv, o.Value, c.unitsOf(o, n))
 			if block != nil {
+				c.noticeRefusal(inv)
 				return engine.Verdict{Block: block}
 			}
 			if wait > longest.Wait {
@@ -84,7 +86,12 @@ func take(rules []*controller, inv *engine.Invocation) engine.Verdict {
 
 // Shadow lets every shadow rule take. Units taken before a rule would have refused are returned
 // here.
-func (rs *checker) Shadow(inv *engine.Invocation) { shadow(rs.Shadows, inv) }
+func (rs *checker) Shadow(inv *engine.Invocation) {
+	shadow(rs.Shadows, inv)
+	if len(rs.Notices) > 0 {
+		rs.notice(inv)
+	}
+}
 
 func shadow(rules []*controller, inv *engine.Invocation) {
 	for _, c := range rules {
@@ -124,8 +131,8 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *pl
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
 	s.settle(x)
-	if x != nil && c.plans != nil {
-		x.planLocked(p, now)
+	if x != nil && c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	if c.fitsLocked(s, x, &v, now, n, q, first) {
 		return nil
@@ -133,9 +140,9 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *pl
 	if x == nil {
 		c.found(&v)
 		x = &s.rest
-		if q != &c.quota { // a value that an exception matches should be visible
+		if q != &c.quota || c.asks { // a value that an exception matches should be visible
 			x = s.obtainLocked(v, hash, now, q, c)
-			x.planLocked(p, now)
+			q = c.limitLocked(x, p, q, now)
 		}
 	}
 	x.refused++
@@ -183,7 +190,7 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 	if c.plans != nil {
 		p = c.planOf(inv)
 	}
-	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v && h.plan == p {
+	if h := s.hot.Load(); h != nil && h.hash == hash && h.rule == c && h.value == *v && (h.plan == p || h.plan.isAnswer()) {
 		if decided, block := h.take(inv, lane, now, n); decided {
 			return block
 		}
@@ -202,8 +209,7 @@ func (c *controller) takePlain(inv *engine.Invocation, lane uint32, now, n int64
 		return block
 	}
 	if c.varies {
-		q = c.quotaOf(*v, p)
-		x.planLocked(p, now)
+		q = c.limitLocked(x, p, c.quotaOf(*v, p), now)
 	}
 	if waited || lending.Always || s.hot.Load() != nil {
 		return c.takeContendedLocked(inv, lane, now, n, x, q, waited)
@@ -276,8 +282,8 @@ func (c *controller) grant(now int64, v argument.Value, n int64, p *plan) (held 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	return c.decideLocked(x, now, n, q)
 }
@@ -302,8 +308,8 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	x.heat.add(now, n)
 	if !q.none {

@@ -32,12 +32,16 @@ type controller struct {
 	exceptions map[argument.Value]*quota // of named values; not nil if there are any exceptions
 	starred    []starred                 // the other exceptions
 	plans      map[argument.Value]*plan  // nil if there are none
-	varies     bool                      // there are exceptions or plans
-	mixed      bool                      // there are starred exceptions or plans
+	asks       bool                      // code sets limits, in place of plans
+	moves      bool                      // there are plans, or code sets limits: a value's limit may change at any call
+	varies     bool                      // there are exceptions, or limits move
+	mixed      bool                      // there are starred exceptions, or limits move
 	restQuota  quota                     // of the rest, whose tokens fill as slowly as those of any value in it
 	values     *values
 
 	record *engine.Record
+
+	notifier *family.Notifier // nil unless the rule reports the use of its limits
 }
 
 // newController returns the controller of a rule, which continues old if there is one. publish does
@@ -78,12 +82,16 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		}
 	}
 	c.setPlans()
-	c.varies = c.exceptions != nil || c.plans != nil
+	c.asks = r.LimitsFromCode && r.Mode != spec.Off
+	c.moves = c.asks || c.plans != nil
+	c.mixed = c.mixed || c.moves
+	c.varies = c.exceptions != nil || c.mixed
 	var before *core.BlockError
 	if old != nil {
 		before = old.refusal
 	}
 	c.refusal = engine.NewCounted(family.Refused(core.KindHotspot, resource.Name(), r.Info()), nil, record, before)
+	c.notifier = family.NewNotifier(c.engine, record, core.KindHotspot, r.ID, c.refusal.Resource, r.Notify, r.Interval)
 	if goesOn {
 		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {
@@ -93,6 +101,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		}
 	}
 	c.values = newValues(r.MaxValues, c)
+	c.values.questions.background = c.engine.Background
 	return c, func(int64) {
 		if old != nil { // which looked at another argument
 			record.Found.Store(false)
@@ -160,7 +169,7 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 
 // plain reports whether the rule is enforced for every call, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.
@@ -188,7 +197,7 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 // new.
 func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	switch {
-	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now):
+	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(now):
 		return false
 	case c.rule.leases():
 		return true

@@ -94,8 +94,8 @@ func (c *controller) takeCost(inv *engine.Invocation, v argument.Value, n int64)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := s.obtainLocked(v, hash, now, q, c)
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	x.heat.add(now, min(n, maxHeat))
 	held, wait, ok := c.takeCostLocked(inv, x, n, q)

@@ -75,3 +75,46 @@ func ExampleRule_keys() {
 	// ["acme" "web" "GET /orders"]: 2 of 10
 	// ["globex" "mobile" "GET /orders"]: 2 of 10
 }
+
+// The limit of each user comes from a database. Until it has answered, the threshold holds.
+func ExampleRule_limitsFromCode() {
+	limitOf := func(_ context.Context, user string) (float64, error) {
+		return map[string]float64{"ann": 4}[user], nil // here, a query
+	}
+	answered := make(chan struct{}, 1)
+	guard, err := api.New(api.Config{
+		Clock: api.NewManualClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)),
+		Limits: func(ctx context.Context, rule string, key argument.Value) (float64, time.Duration, error) {
+			defer func() { answered <- struct{}{} }()
+			user, _ := key.Scalar().(string)
+			limit, err := limitOf(ctx, user)
+			return limit, time.Minute, err // for a minute; then it is asked again
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = guard.LoadRules(api.RuleSet{Hotspot: []hotspot.Rule{{
+		ID: "users", Resource: "GET /orders", Param: "user", Threshold: 1, LimitsFromCode: true,
+	}}})
+	if err != nil {
+		panic(err)
+	}
+	passes := func() bool {
+		e, err := guard.Entry(context.Background(), "GET /orders", api.Param("user", "ann"))
+		e.Exit()
+		return err == nil
+	}
+	fmt.Println("first:", passes())
+	<-answered
+	guard.Close() // which waits until the answer holds
+	for i := range 4 {
+		fmt.Printf("%d: %v\n", i+2, passes())
+	}
+	// Output:
+	// first: true
+	// 2: true
+	// 3: true
+	// 4: true
+	// 5: false
+}

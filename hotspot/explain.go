@@ -75,7 +75,10 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	s.lock()
 	defer s.mu.Unlock()
 	if x := s.cells.find(&v, hash); x != nil {
-		return c.explainCellLocked(inv, x, n, q, j)
+		q = c.answeredLocked(x, q)
+		m := c.explainCellLocked(inv, x, n, q, j)
+		j.Why = also(j.Why, c.originLocked(x, q, now))
+		return m
 	}
 	fresh := s.made(v, hash, now, q)
 	leaves, ok := s.findsRoomLocked(now, c)
@@ -84,6 +87,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 			fresh.queueLocked().NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
+		j.Why = also(j.Why, c.originLocked(&fresh, q, now))
 		// By then the value may get the cell of another.
 		j.About = j.About || leaves != nil && !j.Next.IsZero()
 		return m
@@ -97,6 +101,14 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	j.Why = "the rule's table of values (maxValues) is full: this value shares a limit with others"
 	j.About = !j.Next.IsZero()
 	return m
+}
+
+// also returns a reason with another. Both may be empty.
+func also(why, more string) string {
+	if why == "" || more == "" {
+		return why + more
+	}
+	return why + "; " + more
 }
 
 // findsRoomLocked reports whether a value that the rule doesn't name would get a cell, and which

@@ -278,6 +278,9 @@ func (h *hotValue) storeUntil() {
 	if !h.quota.none {
 		until = min(until, h.holds())
 	}
+	if h.rule.asks && x.extras != nil {
+		until = min(until, x.extras.due-1) // a call at that time asks
+	}
 	token := x.bucket.filled
 	if x.strict != nil {
 		token = x.strict.head

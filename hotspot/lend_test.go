@@ -1,6 +1,7 @@
 package hotspot
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -228,5 +229,36 @@ func TestHotValueAllocatesNothing(t *testing.T) {
 			_ = c.takePlain(inv, 1, lendStart, 1, &ann)
 			inv.GiveBackFrom(0)
 		})
+	}
+}
+
+// A value that lends, or shows its refusal, takes the lock once a question about its limit is due.
+func TestAHotValueAsksInTime(t *testing.T) {
+	for _, threshold := range []float64{1e6, 0} {
+		c, s := lender(t, threshold, Strict)
+		c.asks, c.moves, c.mixed, c.varies = true, true, true, true
+		asked := 0
+		c.values.questions.background = func(func(context.Context)) bool { asked++; return false }
+		p, err := c.answer(threshold)
+		require.NoError(t, err)
+		due := lendStart + int64(5*time.Millisecond)
+		s.lock()
+		x := s.cells.find(&ann, ann.Hash())
+		x.plan, x.extras = p, &extras{due: due}
+		s.heatUp(x, c, &p.quota, lendStart)
+		s.mu.Unlock()
+		require.NotNil(t, s.hot.Load())
+		passes := func(now int64) bool { return c.takePlain(new(engine.Invocation), 1, now, 1, &ann) == nil }
+		for _, now := range []int64{lendStart, due - 1, due} {
+			s.settle(x)
+			if h := s.hot.Load(); threshold > 0 {
+				h.lend(1, lendStart)
+			} else {
+				h.show(c.refusal, lendStart)
+			}
+			require.Zero(t, asked)
+			require.Equal(t, threshold > 0, passes(now))
+		}
+		require.Equal(t, 1, asked)
 	}
 }

@@ -45,6 +45,7 @@ func (r Rule) checkPlan(name string, threshold float64) error {
 type plan struct {
 	name  argument.Value
 	quota quota
+	rule  *controller // whose code has set the limit; nil for a plan that a rule lists
 }
 
 // setPlans sets the plans of a new controller.
@@ -89,7 +90,11 @@ func (c *controller) mixedQuota(v argument.Value, p *plan) *quota {
 			return q
 		}
 	}
-	if p != nil {
+	if p.isAnswer() {
+		if q := c.answered(p); c.asks && q != nil {
+			return q
+		}
+	} else if p != nil {
 		if own := c.plans[p.name]; own != nil { // p may be another revision's
 			return &own.quota
 		}
@@ -97,9 +102,10 @@ func (c *controller) mixedQuota(v argument.Value, p *plan) *quota {
 	return &c.quota
 }
 
-// planLocked makes p the plan of a cell's value, as a call under a rule with plans names it, or none.
+// planLocked makes p the plan of a cell's value, as a call under a rule with plans names it, or none. A
+// limit from code stays.
 func (x *cell) planLocked(p *plan, now int64) {
-	if x.plan == p || x.isRest() {
+	if x.plan == p || x.isRest() || x.plan.isAnswer() {
 		return
 	}
 	x.shard.cool(x)

@@ -28,13 +28,20 @@ func (rs *checker) Remaining(inv *engine.Invocation, unit string) (least core.Re
 func (c *controller) remaining(now int64, v argument.Value, p *plan) core.Remaining {
 	q, hash := c.quotaOf(v, p), v.Hash()
 	r := core.Remaining{Kind: core.KindHotspot, Rule: c.rule.ID, Limit: q.units, Window: c.rule.Interval}
-	if q.none {
+	if q.none && !c.asks {
 		return r
 	}
 	s := c.values.shard(hash)
 	s.lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
+	if x != nil && c.asks {
+		q = c.answeredLocked(x, q)
+		r.Limit = q.units
+	}
+	if q.none {
+		return r
+	}
 	if c.rule.Behavior == TokenBucket {
 		b := c.tokensOfLocked(s, x, &v, now, q)
 		r.Left = int64(b.Left(now, q.size))

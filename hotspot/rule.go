@@ -106,6 +106,14 @@ type Rule struct {
 	// go before plans; a plan that isn't listed means Threshold. At most 10,000, with names of 1 to 64
 	// bytes.
 	Plans map[string]float64 `yaml:"plans,omitempty"`
+	// LimitsFromCode asks api.Config.Limits for the limit of each value that no exception names, in the
+	// background; until it answers, the value's plan or Threshold holds. Needs an ID, which is
+	// passed to the function.
+	LimitsFromCode bool `yaml:"limitsFromCode,omitempty"`
+	// Notify lists shares of the limit, as in ["80%", "100%"], at most 4: when a value's use reaches one,
+	// the log and the listeners of api.Guard.OnNotice get a notice, at most once per Interval for each
+	// value. Only with metric QPS and behavior Reject, without Cluster.
+	Notify []string `yaml:"notify,omitempty"`
 	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
 	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -149,6 +157,7 @@ const (
 	MaxIndex      = 1000
 	MaxKeys       = 4
 	MaxPlans      = 10_000
+	MaxNotify     = family.MaxNotify
 	MaxMaxValues  = 1_000_000
 	MaxExceptions = 10_000
 	MaxBurst      = family.MaxBurst
@@ -160,7 +169,7 @@ const defaultMaxValues = 10_000
 // [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
+	if err := cmp.Or(r.checkNames(), r.checkLimits(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
@@ -182,6 +191,9 @@ func (r Rule) Normalized() (Rule, error) {
 	}
 	if len(r.Plans) == 0 {
 		r.Plans = nil
+	}
+	if len(r.Notify) == 0 {
+		r.Notify = nil
 	}
 	r.ID = cmp.Or(r.ID, r.Like())
 	return r, nil
@@ -225,7 +237,7 @@ func (r Rule) checkEnums() error {
 	case r.MaxWait != 0 && r.Behavior != Throttle:
 		return r.unread("maxWait", "throttle")
 	}
-	return nil
+	return r.checkNotify()
 }
 
 // counts reports whether each value has a window, or a bucket that is refilled as in Sentinel.

@@ -96,8 +96,8 @@ func (c *controller) leaseOf(now int64, v argument.Value, i int, p *plan) *value
 	if !x.isRest() {
 		i = 0
 	}
-	if c.plans != nil {
-		x.planLocked(p, now)
+	if c.moves {
+		q = c.limitLocked(x, p, q, now)
 	}
 	if x.lease != nil && (x.lease.rule != c || x.lease.quota != q && !x.isRest()) {
 		x.lease = nil // a new one for the key sets its threshold
@@ -206,8 +206,11 @@ func (c *controller) explainShared(inv *engine.Invocation, v argument.Value, n i
 		x = &s.rest
 	}
 	if x != nil {
+		q = c.answeredLocked(x, q)
 		if l := x.leaseLocked(q, 0); l != nil {
-			return l.Explain(inv, n, j)
+			m := l.Explain(inv, n, j)
+			j.Why = also(j.Why, c.originLocked(x, q, inv.Now()))
+			return m
 		}
 	}
 	if q.none {

@@ -22,6 +22,8 @@ type Stats struct {
 	Overflowed int64 `json:"overflowed"`
 	// UnknownPlans counts the calls that named a plan that the rule doesn't list.
 	UnknownPlans int64 `json:"unknownPlans,omitempty"`
+	// LimitsFromCode counts the questions about limits, or is nil if the rule asks none.
+	LimitsFromCode *LimitStats `json:"limitsFromCode,omitempty"`
 	// Top lists the hottest values, at most ten, hottest first.
 	Top []ValueStats `json:"top,omitempty"`
 	// Cluster holds the stats of the shared limits, or nil if the limits are local.
@@ -52,6 +54,9 @@ func (t *table) Stats() []core.RuleStats {
 		if r.leases() {
 			shared := family.NewSharedStats(t.Member)
 			f.Cluster = &shared
+		}
+		if r.LimitsFromCode {
+			f.LimitsFromCode = new(LimitStats)
 		}
 		for _, c := range controllers {
 			c.report(&f, &hottest)
@@ -114,6 +119,9 @@ func (f Stats) Lines(at time.Time) []string {
 	if f.UnknownPlans > 0 {
 		fmt.Fprintf(&b, "; %d calls named a plan that the rule doesn't list", f.UnknownPlans)
 	}
+	if f.LimitsFromCode != nil {
+		return []string{b.String(), f.LimitsFromCode.line()}
+	}
 	return []string{b.String()}
 }
 
@@ -169,6 +177,9 @@ func (t top) figures() []ValueStats {
 func (c *controller) report(f *Stats, hottest *top) {
 	now := c.engine.Now()
 	f.UnknownPlans += c.values.unknownPlans.Load()
+	if f.LimitsFromCode != nil {
+		f.LimitsFromCode.add(&c.values.questions)
+	}
 	c.values.each(now, func(x *cell) {
 		f.InFlight += x.held
 		if f.Cluster != nil && x.lease != nil {
@@ -179,6 +190,9 @@ func (c *controller) report(f *Stats, hottest *top) {
 			return
 		}
 		f.Values++
+		if f.LimitsFromCode != nil && x.plan.isAnswer() {
+			f.LimitsFromCode.Values++
+		}
 		if x.passed+x.refused == 0 {
 			return
 		}

@@ -51,6 +51,11 @@ func (t *table) Bind(at *engine.Binding) engine.Checker {
 	for _, c := range rs.sharing {
 		rs.shared = append(rs.shared, c)
 	}
+	for _, c := range controllers {
+		if c.notifier != nil {
+			rs.Notices = append(rs.Notices, c)
+		}
+	}
 	if len(rs.Holding) == 1 && rs.Holding[0].plain() {
 		rs.plain = rs.Holding[0]
 	}

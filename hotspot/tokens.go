@@ -4,6 +4,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
 )
 
@@ -45,7 +46,7 @@ func (s *shard) newTokensLocked(v *argument.Value, now int64, q *quota) meter.To
 func (c *controller) tokensOfLocked(s *shard, x *cell, v *argument.Value, now int64, q *quota) meter.TokenBucket {
 	if x != nil && x.tokens != nil {
 		b := *x.tokens
-		if unit := s.rule.quotaOf(*v, q.plan).unit; c.plans != nil && unit != (meter.Moment{}) {
+		if unit := s.rule.quotaOf(*v, q.plan).unit; c.moves && unit != (meter.Moment{}) {
 			b.SetUnit(now, unit) // a call that only looks may have another plan than the value
 		}
 		return b
@@ -149,8 +150,12 @@ func (x *cell) followLocked(b *meter.TokenBucket, last meter.Moment) {
 // when the next turn would have been due. When a bucket becomes a queue, the first turn is one
 // spacing after the last unit that passed the bucket.
 func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
-	if x.plan != nil {
+	if x.plan != nil && !x.plan.isAnswer() {
 		x.plan = c.plans[x.plan.name]
+	}
+	c.keepAnswerLocked(x, old)
+	if x.extras != nil && !c.notifier.Keeps(old.notifier) {
+		x.extras.noticed = family.Noticed{}
 	}
 	q := c.quotaOf(x.value, x.plan)
 	c.goOnLocked(x, now)

@@ -34,6 +34,7 @@ import (
 type values struct {
 	shards       []shard // length is a power of two
 	unknownPlans shared.Int64
+	questions    questions
 }
 
 type shard struct {
@@ -59,8 +60,9 @@ type shard struct {
 	// from it, as other goroutines write there.
 	hot shared.Pointer[hotValue]
 
-	overflowed int64 // calls that took from the rest
-	largest    int64 // units of the largest call in a throttle with a unit
+	asking     map[argument.Value]bool // values that a question is about; see limits.go
+	overflowed int64                   // calls that took from the rest
+	largest    int64                   // units of the largest call in a throttle with a unit
 
 	_ [48]byte // keeps the locks of two shards out of one cache line
 }
@@ -78,7 +80,8 @@ type cell struct {
 	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
 	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
 	refunds *meter.Refunds     // of tokens, if the rule has a unit; otherwise nil
-	plan    *plan              // that the latest call named, if its rule lists it; otherwise nil
+	plan    *plan              // that the latest call named, if its rule lists it, or code has set; otherwise nil
+	extras  *extras            // nil unless the rule needs them
 	held    int64              // units in flight
 	era     uint64             // of the shard when the cell was created, if units of the rest were in flight
 

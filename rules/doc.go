@@ -48,6 +48,7 @@
 //	    estimate: 800             # of a call that names no cost; without it, the rule ignores such calls
 //	    maxReserve: 8000          # the maximum that a call reserves; the rest is charged afterwards
 //	    maxOverdraft: 0.25        # charges beyond the limit, as a share of it; no bound if left out
+//	    notify: [80%, 100%]       # report when use reaches these shares, see api.Guard.OnNotice
 //	  - resource: "*"             # with together: all inbound calls
 //	    together: true            # one limit for all names, besides other rules; not one for each
 //	    metric: concurrency

@@ -64,6 +64,8 @@ const hotspotFile = `hotspot:
     keys: [param tenant, origin, resource, arg -1]
     threshold: 5
     plans: {free: 0.5, pro: 100}
+    limitsFromCode: true
+    notify: [80%]
     exceptions:
       - values: [acme, mobile-app, '*', 7]
         threshold: 100
@@ -92,7 +94,7 @@ func hotspotSet() rules.Set {
 		{Resource: "bursts", Index: hotspot.At(0), Threshold: 2.5, Behavior: hotspot.TokenBucket, Burst: 20},
 		{
 			ID: "combined", Resource: "GET /*", Match: spec.MatchPrefix, Keys: []string{"param tenant", "origin", "resource", "arg -1"}, Threshold: 5,
-			Plans: map[string]float64{"free": 0.5, "pro": 100},
+			Plans: map[string]float64{"free": 0.5, "pro": 100}, LimitsFromCode: true, Notify: []string{"80%"},
 			Exceptions: []hotspot.Exception{
 				{Values: []argument.Value{argument.Of("acme"), argument.Of("mobile-app"), argument.Of("*"), argument.Of(7)}, Threshold: 100},
 				{Values: []argument.Value{argument.Of("*"), argument.Of(""), argument.Of("GET /orders"), argument.Of(true)}},
@@ -125,6 +127,12 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, threshold: 1, param: a, plans: {'': 1}}", "1:58: hotspot[0].plans: names \"\": use 1 to 64 bytes"},
 		{"{resource: a, threshold: 1, param: a, plans: {pro: x}}", "1:58: hotspot[0].plans: \"pro\" must be a number like 100 or 0.5, not the string \"x\""},
 		{"{resource: a, threshold: 1, param: a, plans: [pro]}", "1:58: hotspot[0].plans: must be a mapping of numbers, as in {free: 10, pro: 100}, not a list"},
+		{"{resource: a, threshold: 1, param: a, limitsFromCode: true}", "1:13: hotspot[0].id: is required by limitsFromCode: api.Config.Limits knows the rule by it"},
+		{"{resource: a, threshold: 1, param: a, notify: [80]}", "1:59: hotspot[0].notify: item 0 must be a string, not 80: if it is meant as a string, write \"80\""},
+		{"{resource: a, threshold: 1, param: a, notify: [80 %]}", "1:59: hotspot[0].notify: has \"80 %\": use a whole percentage of the limit from \"1%\" to \"100%\""},
+		{"{resource: a, threshold: 1, param: a, notify: [80%, 80%]}", "1:59: hotspot[0].notify: has \"80%\" twice: remove one"},
+		{"{resource: a, threshold: 1, param: a, notify: [1%, 2%, 3%, 4%, 5%]}", "1:59: hotspot[0].notify: has 5 shares: use at most 4"},
+		{"{resource: a, threshold: 1, param: a, notify: [80%], metric: concurrency}", "1:59: hotspot[0].notify: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, threshold: 1, keys: [tenant]}", "1:47: hotspot[0].keys: has \"tenant\": use \"param\" and the name of an attachment, as in \"param tenant\", \"arg\" and the position of an argument, as in \"arg 0\", \"origin\" or \"resource\""},
 		{"{resource: a, threshold: 1, keys: [param a, param a]}", "1:47: hotspot[0].keys: has \"param a\" twice: remove one"},
 		{"{resource: a, threshold: 1, keys: [param a, arg 1001]}", "1:47: hotspot[0].keys: has \"arg 1001\": use arg 0 for the first argument, arg -1 for the last, at most arg 1000"},

@@ -36,12 +36,12 @@ var bases = Set{
 	Hotspot: []hotspot.Rule{
 		{Resource: "a", Param: "p", Threshold: 1, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 2}}},
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
-		{ID: "h", Resource: "a", Param: "p", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}},
+		{ID: "h", Resource: "a", Param: "p", Threshold: 1, LimitsFromCode: true, Cluster: cluster.Rule{Scope: cluster.Global}},
 		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
 		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},
 	Flow: []flow.Rule{
-		{Resource: "a", Threshold: 1}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
+		{Resource: "a", Threshold: 1, Notify: []string{"80%"}}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
 		{ID: "f", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}, {ID: "f", Resource: "a", Threshold: 1, Behavior: flow.Throttle, Cluster: cluster.Rule{Scope: cluster.PerMember}},
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},
 		{Resource: "a", Threshold: 100, MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Share(0.9)},
@@ -70,7 +70,7 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[int]():           {0, 1, 2, 7, -1, 1000, 1_000_000_000, math.MaxInt32, math.MinInt32},
 	reflect.TypeFor[bool]():          {false, true},
 	reflect.TypeFor[time.Duration](): {time.Duration(0), time.Duration(1), 1500 * time.Nanosecond, time.Millisecond, time.Second, time.Minute, 24 * time.Hour, time.Duration(-1), time.Duration(math.MaxInt64), time.Duration(math.MinInt64), 90*time.Minute + 1},
-	reflect.TypeFor[[]string]():      {[]string(nil), []string{}, []string{"a"}, []string{"<<", "a,b", ""}, []string{" a", "b\n"}, []string{"\xff"}, []string{"a", "a"}},
+	reflect.TypeFor[[]string]():      {[]string(nil), []string{}, []string{"a"}, []string{"<<", "a,b", ""}, []string{" a", "b\n"}, []string{"\xff"}, []string{"a", "a"}, []string{"100%", "80%"}},
 	reflect.TypeFor[flow.Watermark](): {
 		flow.Watermark{}, flow.Share(0.1), flow.Share(1), flow.Share(math.NaN()), flow.Share(5e-324), flow.Bytes(1), flow.Bytes(-1), flow.Bytes(1 << 40), flow.Bytes(math.MaxInt64), flow.Bytes(1<<60 + 1),
 	},

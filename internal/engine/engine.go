@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/host"
 	"github.com/penstock-go/penstock/internal/safelog"
@@ -33,11 +35,12 @@ type Config struct {
 	Failure       func(error) bool
 	Chain         *Chain
 	Host          host.Source
+	Limits        func(ctx context.Context, rule string, key argument.Value) (limit float64, ttl time.Duration, err error)
 }
 
 // Engine runs calls through a chain under one set of rules, and counts them on one tree. It doesn't
 // load rules: that is the task of a Guard in package api. It is safe for concurrent use. It owns no
-// goroutine. Until Close it has a timer if it watches for leaks, another while the log has
+// goroutine but those of [Engine.Background]. Until Close it has a timer if it watches for leaks, another while the log has
 // unreported events, and one for each periodic task of its rules (see [Engine.Every]).
 type Engine struct {
 	config    Config
@@ -73,6 +76,8 @@ type Engine struct {
 	strays              strays
 	custom              customRecords
 	blockLog, changeLog lineLog
+	behind              background
+	notices             noticeFeed
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.
@@ -87,6 +92,7 @@ func NewEngine(config Config) (*Engine, error) {
 	}
 	e := &Engine{config: config, clock: config.Clock, steady: clocks.NewSteady(config.Clock), chain: config.Chain, resources: &resources{}}
 	e.feed = &refusalFeed{engine: e}
+	e.notices.engine = e
 	e.logger = safelog.New(config.Logger, func(any) { e.failures.Add(1) })
 	e.system, _ = config.Clock.(*clocks.System)
 	e.blockLog.engine, e.blockLog.beyond = e, "penstock: blocked calls not listed: too many rules and resources in one second"
@@ -262,17 +268,19 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 }
 
 // Close writes the outstanding log lines about rejections and changes of breakers, passes the last
-// rejections to the listeners of [Engine.OnBlocked], and ends the reports of leaks and the tasks of
-// [Engine.Every]; when it returns none of these runs, so a log handler or a listener must not call
-// it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
+// rejections and notices to the listeners of [Engine.OnBlocked] and [Engine.OnNotice], and ends the reports of leaks and the tasks of
+// [Engine.Every], and of [Engine.Background]; when it returns none of these runs, except for background
+// functions that ignore their context, so a log handler or a listener must not call it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
 // and memory use are no longer sampled: rules that depend on them keep the last samples. Close may
 // be called twice.
 func (e *Engine) Close() error {
 	if e.leaks != nil {
 		e.leaks.close()
 	}
+	e.behind.close()
 	e.endRepeats()
 	e.feed.close()
+	e.notices.close()
 	e.flushLogs()
 	return nil
 }

@@ -16,6 +16,7 @@ type Record struct {
 	Refused       stat.Tally // calls; see NewCounted
 	ShadowBlocked stat.Tally // calls that the rule would have rejected, if it were not in shadow mode
 	Asked         shared.Bool
+	Notices       shared.Int64 // see family.Notifier
 
 	// Found is set once a call had the value of a hotspot rule; Missed counts the first calls
 	// without it.

@@ -7,6 +7,7 @@ import "github.com/penstock-go/penstock/core/spec"
 type Rules[C any] struct {
 	Holding []*C // of enforced rules
 	Shadows []*C // of rules in shadow mode
+	Notices []*C // of rules that report the use of their limit
 }
 
 // ByMode splits the result of [Index.Hold].
@@ -21,8 +22,12 @@ func (t *Index[R, C]) ByMode(all []*C) (rs Rules[C]) {
 	return rs
 }
 
-// Modes reports whether there are enforced rules and shadow rules.
-func (rs *Rules[C]) Modes() (hold, shadow bool) { return len(rs.Holding) > 0, len(rs.Shadows) > 0 }
+// Modes reports whether there are enforced rules, and rules that see a call after all enforced rules
+// have admitted it: rules in shadow mode, which decide then, and rules that report the use of
+// their limit.
+func (rs *Rules[C]) Modes() (hold, shadow bool) {
+	return len(rs.Holding) > 0, len(rs.Shadows)+len(rs.Notices) > 0
+}
 
 // TakeOut removes from Holding the controllers of rules with limits shared by a cluster, and
 // returns them.

@@ -33,6 +33,7 @@ func (t Compiled[R, C]) StatsWith(details func(rule R, controllers []*C) core.De
 		record := t.records[i]
 		stats[i].Asked = record.Asked.Load() && info.Mode != spec.Off
 		stats[i].Refused, stats[i].ShadowBlocked = record.Refused.Load(), record.ShadowBlocked.Load()
+		stats[i].Notices = record.Notices.Load()
 		slices.SortFunc(controllers[i], func(a, b *C) int { return cmp.Compare(t.about(a), t.about(b)) })
 		stats[i].Details = details(rule, controllers[i])
 	}

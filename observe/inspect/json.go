@@ -22,7 +22,7 @@ import (
 //	rules      each rule's counts since it was loaded: kind, id, resource, mode;
 //	           asked: whether a call has come that it could apply to; refused:
 //	           calls; shadowBlocked: calls that a rule in shadow mode would have
-//	           refused; and details, absent if there are none: see type Stats
+//	           refused; notices, absent if 0; and details, absent if there are none: see type Stats
 //	           of the kind's package
 //
 // [Node.MarshalJSON] describes nodes. Keys are never renamed or removed, but new ones may be added.

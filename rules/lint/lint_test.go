@@ -38,6 +38,10 @@ var knowledge = map[string]lint.Options{
 		{Kind: core.KindHotspot, ID: "mistyped", Asked: true, Details: hotspot.Stats{Values: 1, UnknownPlans: 7, Top: []hotspot.ValueStats{{Passed: 1}}}},
 		{Kind: core.KindHotspot, ID: "listed", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}}},
 	}}},
+	"PN032": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
+		{Kind: core.KindHotspot, ID: "alone", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}, LimitsFromCode: &hotspot.LimitStats{Errors: 3, LastError: "api.Config.Limits is nil: set it, or remove limitsFromCode"}}},
+		{Kind: core.KindHotspot, ID: "answered", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}, LimitsFromCode: &hotspot.LimitStats{Answers: 9, Errors: 1, LastError: "no connection"}}},
+	}}},
 	"PN022": {CallerTimeout: 2 * time.Second},
 }
 

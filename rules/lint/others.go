@@ -56,6 +56,9 @@ func (l *linter) hotspots() {
 		if n := l.unknownPlans(r); n > 0 {
 			l.add("PN031", Warning, family, i, "plans", "%d calls named a plan that isn't listed, and had the rule's threshold of %v: list the plan, or correct its name", n, r.Threshold)
 		}
+		if s := l.limitsFromCode(r); s.Answers == 0 && s.Errors > 0 {
+			l.add("PN032", Warning, family, i, "limitsFromCode", "no question about a limit was answered, so plans and the threshold of %v hold: %s", r.Threshold, s.LastError)
+		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
 				hotspot.MissingNone: "it limits nothing", hotspot.MissingUnlimited: "it limits nothing",
@@ -87,6 +90,19 @@ func (l *linter) unknownPlans(of hotspot.Rule) (n int64) {
 		}
 	}
 	return n
+}
+
+// limitsFromCode returns the counts of the questions about limits.
+func (l *linter) limitsFromCode(of hotspot.Rule) (sum hotspot.LimitStats) {
+	if l.opts.Seen == nil {
+		return sum
+	}
+	for _, r := range l.opts.Seen.Rules {
+		if f, ok := r.Details.(hotspot.Stats); ok && r.ID == of.ID && f.LimitsFromCode != nil {
+			sum = *f.LimitsFromCode
+		}
+	}
+	return sum
 }
 
 // withoutValue returns a function that reports whether stats belong to a rule that could have applied

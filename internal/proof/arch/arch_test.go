@@ -42,8 +42,8 @@ var layers = []layer{
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, stats, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read while a rule needs it
 	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
-	{"internal/shed", "core internal/engine internal/meter internal/shared core/spec stat"},                                                           // which calls go first under overload
-	{"internal/family", "cluster core core/argument internal/engine internal/meter internal/sharing internal/shown core/pattern core/spec node stat"}, // which rules apply, and their state
+	{"internal/shed", "core internal/engine internal/meter internal/shared core/spec stat"},                                                                           // which calls go first under overload
+	{"internal/family", "cluster core core/argument internal/engine internal/meter internal/shared internal/sharing internal/shown core/pattern core/spec node stat"}, // which rules apply, and their state
 
 	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
 	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
@@ -68,7 +68,7 @@ var layers = []layer{
 	{"rules/sources/httpsource", "rules"}, // rules from an HTTP server
 
 	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
-	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/clocks core/spec node stat core/host " + families},
+	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/argument core/clocks core/spec node stat core/host " + families},
 
 	{"bandwidth", "api"}, // limits the bytes of streams
 	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // the counts, in Sentinel's files

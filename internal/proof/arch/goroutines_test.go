@@ -29,6 +29,7 @@ var goroutines = map[string]string{
 	"cluster/redis.read":                        "readNow waits for askAll, which recovers",
 	"observe/console.join":                      "run makes frames by Engine.Shield",
 	"observe/console.serve":                     "net/http recovers in handlers; the listener is ours",
+	"internal/engine.Background":                "runs the function by Engine.Shield",
 	"internal/engine.arm":                       "ring recovers: of repeated and of leakWatch",
 	"internal/engine.listLocked":                "Engine.Every recovers",
 	"internal/engine.listen":                    "likewise; listeners run by Engine.Shield",

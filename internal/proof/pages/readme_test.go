@@ -21,6 +21,7 @@ import (
 
 	"github.com/penstock-go/penstock/adapters/nethttp"
 	"github.com/penstock-go/penstock/api"
+	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/flow"
 )
 
@@ -45,6 +46,8 @@ var (
 	_ = together
 	_ = back
 	_ = overridden
+	_ = limited
+	_ = onNotice
 )
 
 func orders(w http.ResponseWriter, r *http.Request) {
@@ -110,6 +113,23 @@ func name(ctx context.Context) context.Context {
 func param(ctx context.Context, userID string) (api.Admitted, error) {
 	e, err := api.Entry(ctx, "GET /orders", api.Param("user", userID))
 	return e, err
+}
+
+func onNotice(guard *api.Guard) {
+	guard.OnNotice(func(n api.Notice) {
+		fmt.Printf("%s: %d of %d units in %v (%d%%)\n", n.Rule, n.Used, n.Limit, n.Interval, n.Percent)
+	})
+}
+
+func limited(limitOf func(context.Context, string) (float64, error)) (*api.Guard, error) {
+	guard, err := api.New(api.Config{
+		Limits: func(ctx context.Context, rule string, key argument.Value) (float64, time.Duration, error) {
+			user, _ := key.Scalar().(string)
+			limit, err := limitOf(ctx, user)
+			return limit, time.Minute, err // for a minute; then it is asked again
+		},
+	})
+	return guard, err
 }
 
 func onPlan(ctx context.Context, userID string) (api.Admitted, error) {

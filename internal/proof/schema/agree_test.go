@@ -53,6 +53,7 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`notify: has no meaning for (cluster|origin other)`,
 	`share: has no meaning for (a unit|cluster)`,
 	`shed: has no meaning for (a unit|cluster)`,
 	`burst: has no meaning for (share|shed|memoryThreshold|cluster)`,
@@ -86,6 +87,8 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 1e6, "behavior": "tokenBucket", "burst": 1_000_000_001},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket", "burst": 1_000_000_001, "unit": "a"},
 		{"resource": "*", "threshold": 1, "together": true, "origin": "other"},
+		{"resource": "a", "threshold": 1, "notify": []string{"80%"}, "origin": "other"},
+		{"id": "a", "resource": "a", "threshold": 1, "notify": []string{"80%"}, "cluster": map[string]any{"scope": "global"}},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
 	},
 	"hotspot": {
@@ -172,7 +175,8 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		values = []any{"", "a", "b", "*", "GET /a/*", "GET /a/*/b", "* /a", "*/b", "/*", "a*b", "/a*b/*", "/x", "a(", longText[1:], longText, 5, true}
 	case *[]string:
 		values = []any{[]string{}, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}, []string{""}, []string{" "}, []string{longText}, "a", []any{1},
-			[]string{"param a"}, []string{"param a", "origin"}, []string{"arg 0", "arg -1000", "resource"}, []string{"arg 1001"}, []string{"arg 01"}, []string{"param "}, []string{"origin", "origin"}}
+			[]string{"param a"}, []string{"param a", "origin"}, []string{"arg 0", "arg -1000", "resource"}, []string{"arg 1001"}, []string{"arg 01"}, []string{"param "}, []string{"origin", "origin"},
+			[]string{"80%", "100%"}, []string{"80%", "80%"}, []string{"0%"}, []string{"101%"}, []string{"05%"}, []string{"1%", "2%", "3%", "4%"}, []string{"1%", "2%", "3%", "4%", "5%"}}
 	case *float64:
 		values = []any{0, 1e-9, 0.5, 1, 1.5, 2, 100, 1e9, 1e9 + 1, 1e15, 1.1e15, 2e15, -0.5, -1, "1", true}
 	case *int:

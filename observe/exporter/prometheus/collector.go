@@ -62,6 +62,7 @@ type Collector struct {
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
+	notices                             *prometheus.Desc
 	nodes, nodesMax, overflows          *prometheus.Desc
 }
 
@@ -90,6 +91,7 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.leaked = desc("leaked_entries_total", "Calls reported because they did not exit in time.")
 	c.refusals = desc("rule_refusals_total", "Calls that a rule has refused since it was loaded.", "rule", "type")
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
+	c.notices = desc("rule_notices_total", "Notices of a rule: how often use of a limit has reached a share in its field notify.", "rule", "type")
 	c.threshold = desc("rule_threshold", "Threshold of a flow, isolation or hotspot rule.", "resource", "rule", "type")
 	c.values = desc("hotspot_values", "Values that a hotspot rule currently tracks.", "rule")
 	c.shareCount = desc("shares", "Tenants among whom an isolation or flow rule shares its limit.", "rule")
@@ -213,6 +215,9 @@ func (c *Collector) rules(m metrics) {
 		rule, kind := series.Label(f.ID), f.Kind.String()
 		m.counter(c.refusals, float64(f.Refused), rule, kind)
 		m.counter(c.shadowRefusals, float64(f.ShadowBlocked), rule, kind)
+		if f.Notices > 0 {
+			m.counter(c.notices, float64(f.Notices), rule, kind)
+		}
 		switch d := f.Details.(type) {
 		case hotspot.Stats:
 			m.gauge(c.values, float64(d.Values), rule)

@@ -54,7 +54,7 @@ func (g *generator) field(t reflect.Type, field reflect.StructField, path string
 			item = append(item, member{"pattern", p})
 		}
 		described = append(described, member{"type", "array"}, member{"items", item})
-		if isRequired(field) || within == "hotspot.keys" { // names must be unique; exclude may repeat one
+		if isRequired(field) || within == "hotspot.keys" || key == "notify" { // names must be unique; exclude may repeat one
 			described = append(described, member{"uniqueItems", true})
 		}
 		return append(described, lengths(path, key, "minItems", "maxItems")...), nil

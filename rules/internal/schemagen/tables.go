@@ -96,6 +96,7 @@ var (
 		"groups.id": pattern.MaxName, "groups.paths": gateway.MaxPaths, "groups.paths.path": pattern.MaxName,
 		"gateway.route": pattern.MaxName, "gateway.group": pattern.MaxName, "gateway.name": pattern.MaxName, "gateway.value": pattern.MaxName,
 		"hotspot.exceptions": hotspot.MaxExceptions, "hotspot.exceptions.value": argument.MaxText, "hotspot.exceptions.values": argument.MaxText,
+		"flow.notify": flow.MaxNotify, "hotspot.notify": hotspot.MaxNotify,
 		"hotspot.keys": hotspot.MaxKeys, "hotspot.keys.": pattern.MaxName + len("param "),
 	}
 )
@@ -105,10 +106,14 @@ var patterns = map[string]string{ // with a dot at the end: of their items
 	"flow.share.by": `^(origin|param \S(.*\S)?)$`, "flow.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
 	"isolation.share.by": `^(origin|param \S(.*\S)?)$`, "isolation.share.weightBy": `^(origin|param \S(.*\S)?|)$`,
 	"hotspot.keys.": `^(origin|resource|param \S(.*\S)?|arg (0|-?([1-9][0-9]{0,2}|1000)))$`,
-	"flow.unit":     aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
+	"flow.notify.":  aPercent, "hotspot.notify.": aPercent,
+	"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
 }
 
-const aUnit = `^[A-Za-z0-9._-]*$`
+const (
+	aUnit    = `^[A-Za-z0-9._-]*$`
+	aPercent = `^([1-9][0-9]?|100)%$`
+)
 
 // A case is a condition on a field's value, and what must hold then. An absent field matches if its
 // default is one of the values.
@@ -162,6 +167,7 @@ var (
 	noShed       = clause{fields: []string{"shed"}, must: unread}
 	noFloors     = clause{fields: []string{"floors"}, must: unread}
 	noTogether   = clause{fields: []string{"together"}, must: unread}
+	noNotify     = clause{fields: []string{"notify"}, must: empty}
 	noStatistics = clause{fields: []string{"minCalls", "interval", "buckets"}, must: unread}
 )
 
@@ -184,6 +190,9 @@ var cases = map[string][]when{
 		{"behavior", []string{"reject", "warmUp", "warmUpThrottle", "tokenBucket"}, []clause{noShares}},
 		{"behavior", []string{"warmUpThrottle"}, []clause{noWindow, noBurst, noMemory, noUnit, noTogether}},
 		{"behavior", []string{"tokenBucket"}, []clause{noWindow, noWarmUp, noWait, noMemory}},
+		{"behavior", []string{"warmUp", "throttle", "warmUpThrottle", "tokenBucket"}, []clause{noNotify}},
+		{"metric", []string{"concurrency"}, []clause{noNotify}},
+		{"relation", []string{"associated", "chain"}, []clause{noNotify}},
 		{"relation", []string{"direct"}, []clause{{fields: []string{"ref"}, must: unread}}},
 		{"relation", []string{"associated"}, []clause{
 			{fields: []string{"ref"}, must: stated},
@@ -197,6 +206,8 @@ var cases = map[string][]when{
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
 		{"behavior", []string{"throttle"}, []clause{notFalse, noMaxReserve, noOverdraft}},
 		{"behavior", []string{"tokenBucket"}, []clause{notFalse}},
+		{"behavior", []string{"throttle", "tokenBucket"}, []clause{noNotify}},
+		{"metric", []string{"concurrency"}, []clause{noNotify}},
 		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
 	},
 	"system": {
@@ -268,6 +279,7 @@ var partners = map[string][][2][]string{
 		{{"maxOverdraft"}, {"unit"}},
 	},
 	"hotspot": {
+		{{"limitsFromCode"}, {"id"}},
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},
