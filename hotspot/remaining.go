@@ -28,13 +28,21 @@ func (rs *checker) Remaining(inv *engine.Invocation, unit string) (least core.Re
 func (c *controller) remaining(now int64, v argument.Value, p *plan) core.Remaining {
 	q, hash := c.quotaOf(v, p), v.Hash()
 	r := core.Remaining{Kind: core.KindHotspot, Rule: c.rule.ID, Limit: q.units, Window: c.rule.Interval}
-	if q.none {
-		return r
-	}
 	s := c.values.shard(hash)
 	s.lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
+	if c.calendar != nil {
+		of := x
+		if of == nil {
+			of = &s.rest
+		}
+		span, left := c.periodLocked(of, now)
+		r.Window, r.Resets = span.Length(), left
+	}
+	if q.none {
+		return r
+	}
 	if c.rule.Behavior == TokenBucket {
 		b := c.tokensOfLocked(s, x, &v, now, q)
 		r.Left = int64(b.Left(now, q.size))
@@ -69,6 +77,13 @@ func (c *controller) Remaining(inv *engine.Invocation, unit string) (least core.
 func (r *refusal) Window() time.Duration {
 	if r.rule.rule.Metric == Concurrency {
 		return 0
+	}
+	if c := r.rule; c.calendar != nil {
+		s := r.cell.shard
+		s.lock()
+		defer s.mu.Unlock()
+		span, _ := c.periodLocked(r.cell, c.engine.Now())
+		return span.Length()
 	}
 	return r.rule.rule.Interval
 }

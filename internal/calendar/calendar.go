@@ -43,6 +43,11 @@ func (c *Calendar) At(now int64) Span {
 // Per returns the kind of the periods.
 func (c *Calendar) Per() spec.Per { return c.per }
 
+// Shortest returns the duration of the shortest usual period of a kind.
+func Shortest(per spec.Per) time.Duration {
+	return []time.Duration{spec.PerDay: 24 * time.Hour, spec.PerWeek: 7 * 24 * time.Hour, spec.PerMonth: 28 * 24 * time.Hour}[per]
+}
+
 // find returns the period at an instant. It goes back from a period that starts later to the first
 // that does not.
 func (c *Calendar) find(now int64) (s Span) {

@@ -141,8 +141,8 @@ func TestFields(t *testing.T) {
 		want string
 	}{
 		{Fields{Per: 9}, "per: 9 is unknown: use api.PerDay, api.PerWeek or api.PerMonth"},
-		{Fields{Timezone: "UTC"}, "timezone: has no meaning without per: remove it, or set per to day, week or month"},
-		{Fields{Starts: "06:00"}, "starts: has no meaning without per: remove it, or set per to day, week or month"},
+		{Fields{Timezone: "UTC"}, "timezone: has no meaning for a rule without per: remove it, or set per to day, week or month"},
+		{Fields{Starts: "06:00"}, "starts: has no meaning for a rule without per: remove it, or set per to day, week or month"},
 		{Fields{spec.PerDay, "Europe/Atlantis", ""}, `timezone: is "Europe/Atlantis", which this program doesn't know: use a name such as "Europe/Berlin" or "UTC", and if the machine has no time zones, import _ "time/tzdata" in the program`},
 		{Fields{spec.PerDay, "../etc/passwd", ""}, `timezone: is "../etc/passwd", which this program`},
 		{Fields{spec.PerDay, "Local", ""}, `timezone: is "Local", which differs between machines`},

@@ -25,9 +25,9 @@ func (f Fields) Normalized() (Fields, error) {
 	case !f.Per.Has():
 		return f, spec.BadField("per", "%d is unknown: use api.PerDay, api.PerWeek or api.PerMonth", f.Per)
 	case f.Per == spec.PerNone && f.Timezone != "":
-		return f, spec.BadField("timezone", "has no meaning without per: remove it, or set per to day, week or month")
+		return f, spec.BadField("timezone", "has no meaning for a rule without per: remove it, or set per to day, week or month")
 	case f.Per == spec.PerNone && f.Starts != "":
-		return f, spec.BadField("starts", "has no meaning without per: remove it, or set per to day, week or month")
+		return f, spec.BadField("starts", "has no meaning for a rule without per: remove it, or set per to day, week or month")
 	case f.Per == spec.PerNone:
 		return f, nil
 	}

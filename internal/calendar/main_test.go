@@ -1,4 +1,4 @@
-package calendar
+package calendar_test
 
 import (
 	"testing"

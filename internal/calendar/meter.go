@@ -11,31 +11,33 @@ import "time"
 //
 // The calendar may change from call to call; see Follow.
 type Meter struct {
-	span   Span
-	used   int64
-	number int64 // of the period, from 1; 0 before the first
+	span Span // empty before the first call
+	used int64
+	// began is the start of the period when it was entered, which identifies it: Follow may change
+	// the span, but the next period begins after both.
+	began int64
 }
 
 // At makes the period at now the current one, unless a later one is.
 func (m *Meter) At(c *Calendar, now int64) {
-	if now >= m.span.End || m.number == 0 {
+	if now >= m.span.End || m.span == (Span{}) {
 		m.span, m.used = c.At(now), 0
-		m.number++
+		m.began = m.span.Start
 	}
 }
 
-// Take counts n units if they fit under the limit, and returns the number of the period.
+// Take counts n units if they fit under the limit, and returns the period's identity.
 func (m *Meter) Take(c *Calendar, now, n, limit int64) (period int64, ok bool) {
 	if m.At(c, now); m.used > limit-n {
 		return 0, false
 	}
 	m.used += n
-	return m.number, true
+	return m.began, true
 }
 
 // GiveBack takes n units back that were counted in a period, if that is still the current one.
 func (m *Meter) GiveBack(period, n int64) {
-	if period == m.number {
+	if period == m.began {
 		m.used -= n
 	}
 }
@@ -44,7 +46,7 @@ func (m *Meter) GiveBack(period, n int64) {
 // most. It returns the number of units left out. If the period is over, they count in none: they
 // were used in a period that decides on no call any longer.
 func (m *Meter) Charge(period, n, most int64) (forgiven int64) {
-	if period != m.number {
+	if period != m.began {
 		return 0
 	}
 	counted := max(0, min(n, most-m.used))
@@ -55,7 +57,7 @@ func (m *Meter) Charge(period, n, most int64) (forgiven int64) {
 // Follow goes on in another calendar: the units used in the current period count in the one that is
 // current there now.
 func (m *Meter) Follow(c *Calendar, now int64) {
-	if m.number == 0 {
+	if m.span == (Span{}) {
 		return
 	}
 	m.At(c, now)
@@ -90,4 +92,4 @@ func (m Meter) RetryAfter(c *Calendar, now, n, limit int64) (wait time.Duration,
 func (m *Meter) Idle(now int64) bool { return m.used == 0 || now >= m.span.End }
 
 // Begun returns the start of the current period, or false if there is none yet.
-func (m *Meter) Begun() (at int64, ok bool) { return m.span.Start, m.number > 0 }
+func (m *Meter) Begun() (at int64, ok bool) { return m.span.Start, m.span != Span{} }
