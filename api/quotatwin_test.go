@@ -92,7 +92,7 @@ type quotaTwin struct {
 	late    int
 }
 
-// twinQuota is what a key has used.
+// twinQuota has the grants of a key in its period.
 type twinQuota struct {
 	ends   int64
 	grants map[*quotaCall]int64

@@ -8,7 +8,8 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// account is what a rule with a quota has used in the current period, with a lock of its own. Like a
+// account counts the units that a rule with a quota has given in the current period, with a lock of
+// its own. Like a
 // bucket it survives changes of the rule: units that were used stay used, until the next period
 // begins in the calendar of the latest rule. A call that is still decided by the old rule takes from
 // the same account, under the old limit. Safe for concurrent use.

@@ -22,8 +22,8 @@ func (r Rule) periods() calendar.Fields {
 	return calendar.Fields{Per: r.Per, Timezone: r.Timezone, Starts: r.Starts}
 }
 
-// checkQuota refuses fields that a rule with a quota doesn't read. It returns the rule with the
-// defaults of those that say in which periods it counts.
+// checkQuota refuses fields that a rule with a quota doesn't read. It returns the rule with
+// the defaults of per, timezone and starts.
 func (r Rule) checkQuota() (Rule, error) {
 	f, err := r.periods().Normalized()
 	if err != nil || r.Per == spec.PerNone {

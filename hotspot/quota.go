@@ -9,7 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/engine"
 )
 
-// A value's quota is what it has used in the current period of a calendar. Periods are those of the
+// A value's quota counts the units that it has used in the current period of a calendar, that of the
 // latest rule, even for calls decided by an older one, which use only the limit from their own rule.
 
 // periods returns the fields that say in which periods the rule counts.
@@ -18,7 +18,7 @@ func (r Rule) periods() calendar.Fields {
 }
 
 // checkPer refuses fields that a rule with quotas doesn't read. It returns the rule with the defaults
-// of those that say in which periods it counts.
+// of per, timezone and starts.
 func (r Rule) checkPer() (Rule, error) {
 	f, err := r.periods().Normalized()
 	if err != nil || r.Per == spec.PerNone {

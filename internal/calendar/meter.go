@@ -13,16 +13,20 @@ import "time"
 type Meter struct {
 	span Span // empty before the first call
 	used int64
-	// began is the start of the period when it was entered, which identifies it: Follow may change
-	// the span, but the next period begins after both.
+	// began identifies the period, and grows from each to the next: its start, but no earlier than the
+	// end of the one before. Follow changes the span alone.
 	began int64
 }
 
 // At makes the period at now the current one, unless a later one is.
 func (m *Meter) At(c *Calendar, now int64) {
 	if now >= m.span.End || m.span == (Span{}) {
+		last := m.span
 		m.span, m.used = c.At(now), 0
 		m.began = m.span.Start
+		if last != (Span{}) {
+			m.began = max(m.began, last.End) // of another calendar, if that is later
+		}
 	}
 }
 
