@@ -81,23 +81,6 @@ func TestQuotaOfManyValues(t *testing.T) {
 	assert.Equal(t, "block", g.outcome(user("b")))
 }
 
-// A call that comes late doesn't get units of a period that its value has left, though the value was
-// evicted since.
-func TestQuotaOfALateCall(t *testing.T) {
-	rule := daily(1)
-	rule.MaxValues = 1
-	g := newGuard(t, rule)
-	assert.Equal(t, "pass, block", g.outcomes(2, user("a")))
-	g.at(midnight)
-	assert.Equal(t, "pass, block", g.outcomes(2, user("b")), "in the place of a")
-	rule.MaxValues = 2
-	g.load(rule)
-	g.clock.Advance(-time.Minute) // as for a call that read the clock before midnight
-	assert.Equal(t, "pass, block", g.outcomes(2, user("a")), "a unit of the new day")
-	g.at(midnight + time.Hour)
-	assert.Equal(t, "block", g.outcome(user("a")))
-}
-
 func TestQuotaAfterAReload(t *testing.T) {
 	g := newGuard(t, daily(3))
 	ann := user("ann")

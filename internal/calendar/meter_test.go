@@ -99,3 +99,23 @@ func TestAMeterFollowsAnotherCalendar(t *testing.T) {
 	_, left = m.Until(utc, now)
 	assert.Equal(t, 12*time.Hour, left)
 }
+
+// A settlement that comes after the calendar changed there and back isn't taken for one of the
+// current period, although that starts at the same time.
+func TestALateSettlementOfAnEarlierCalendar(t *testing.T) {
+	daily, month := of(t, spec.PerDay, "", ""), of(t, spec.PerMonth, "", "")
+	now := 100*day + day/2
+	var m Meter
+	first, _ := m.Take(month, now, 3, 5)
+	m.Follow(daily, now)
+	now += day
+	m.At(daily, now)
+	now += day
+	m.Follow(month, now)
+	second, ok := m.Take(month, now, 3, 5)
+	require.True(t, ok)
+	assert.Greater(t, second, first)
+	m.GiveBack(first, 3)
+	m.Charge(first, 2, 100)
+	assert.Equal(t, int64(3), m.Used(month, now))
+}

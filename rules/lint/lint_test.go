@@ -38,6 +38,10 @@ var knowledge = map[string]lint.Options{
 		{Kind: core.KindHotspot, ID: "mistyped", Asked: true, Details: hotspot.Stats{Values: 1, UnknownPlans: 7, Top: []hotspot.ValueStats{{Passed: 1}}}},
 		{Kind: core.KindHotspot, ID: "listed", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}}},
 	}}},
+	"PN032": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
+		{Kind: core.KindHotspot, ID: "small", Asked: true, Details: hotspot.Stats{Values: 100, Overflowed: 7, Top: []hotspot.ValueStats{{Passed: 1}}}},
+		{Kind: core.KindHotspot, ID: "large", Asked: true, Details: hotspot.Stats{Values: 100, Top: []hotspot.ValueStats{{Passed: 1}}}},
+	}}},
 	"PN022": {CallerTimeout: 2 * time.Second},
 }
 

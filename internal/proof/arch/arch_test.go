@@ -63,7 +63,7 @@ var layers = []layer{
 	{"slots", "core internal/engine core/argument internal/meter node stat"},
 	{"rules", "internal/safelog internal/sentinel internal/shown cluster core internal/engine core/pattern core/spec rules/gateway " + families},
 
-	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
+	{"rules/lint", "internal/calendar internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat rules/gateway " + families}, // writes the schema that rules embeds
 
 	{"rules/sources/httpsource", "rules"}, // rules from an HTTP server
