@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestRulesAreCopiedInAndOut(t *testing.T) {
 			s.set.Groups, s.set.Gateway = holding().Groups, holding().Gateway // which have no rules themselves
 		}
 		if !s.part {
-			filled(t, reflect.ValueOf(s.set), s.name)
+			filled(t, s.name, reflect.ValueOf(s.set))
 		}
 		for at, path := range search(reflect.ValueOf(s.set), s.name) {
 			assert.Empty(t, owners[at], "%s is shared", path)
@@ -146,19 +147,30 @@ func TestChangedCopiesChangeNoVerdict(t *testing.T) {
 	}
 }
 
-// filled fails if a list is empty: the set would not show that it is copied.
-func filled(t *testing.T, v reflect.Value, path string) {
+// filled fails if a list is empty in each of the values, which are the same field of several rules: the
+// set would not show that it is copied.
+func filled(t *testing.T, path string, values ...reflect.Value) {
 	t.Helper()
-	switch v.Kind() {
+	switch v := values[0]; v.Kind() {
 	case reflect.Struct:
-		for field, value := range v.Fields() {
-			filled(t, value, path+"."+field.Name)
+		for i := range v.NumField() {
+			var fields []reflect.Value
+			for _, v := range values {
+				fields = append(fields, v.Field(i))
+			}
+			filled(t, path+"."+v.Type().Field(i).Name, fields...)
 		}
 	case reflect.Slice:
-		require.Positive(t, v.Len(), "%s: put something into it in holding", path)
-		filled(t, v.Index(0), path+"[0]")
+		var items []reflect.Value
+		for _, v := range values {
+			for i := range v.Len() {
+				items = append(items, v.Index(i))
+			}
+		}
+		require.NotEmpty(t, items, "%s: put something into it in holding", path)
+		filled(t, path+"[]", items...)
 	case reflect.Map, reflect.Pointer, reflect.Interface, reflect.Chan, reflect.Func:
-		require.False(t, v.IsNil(), "%s: put something into it in holding", path)
+		require.True(t, slices.ContainsFunc(values, func(v reflect.Value) bool { return !v.IsNil() }), "%s: put something into it in holding", path)
 	}
 }
 

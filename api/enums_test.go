@@ -37,7 +37,7 @@ var enums = []fmt.Stringer{
 	authority.Deny, breaker.ConsecutiveErrors, breaker.ForcedClosed, breaker.ForceClosed, core.KindCustom, core.Unknown, clocks.SleepAdvance,
 	spec.MatchPath, spec.Off, flow.Concurrency, flow.Chain, flow.Ring, flow.TokenBucket, hotspot.Concurrency, hotspot.TokenBucket, hotspot.Refill, hotspot.MissingRefuse,
 	inspect.NodeInbound, rules.SentinelGo, lint.Notice, system.QPS, system.Gate, gateway.Cookie, gateway.Contains, refusal.Closing, refusal.XRateLimit,
-	cluster.PerMember, cluster.Closed, spec.ShedLevels, upstream.PerHost,
+	cluster.PerMember, cluster.Closed, spec.ShedLevels, spec.PerMonth, upstream.PerHost,
 }
 
 // Every enumeration is written as its name in JSON, as a value and as a key, and is read back; a
@@ -63,7 +63,7 @@ func TestEnumsAreNamesInJSON(t *testing.T) {
 
 			back := reflect.New(kind)
 			switch err := json.Unmarshal(fmt.Appendf(nil, "%q", name), back.Interface()); {
-			case v.Interface() == system.None, v.Interface() == hotspot.MissingNone:
+			case v.Interface() == system.None, v.Interface() == hotspot.MissingNone, v.Interface() == spec.PerNone:
 				assert.Error(t, err, "no rule can have it")
 			default:
 				assert.NoError(t, err, kind)

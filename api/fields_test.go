@@ -38,13 +38,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 	const s = time.Second
 	t.Run("flow", func(t *testing.T) {
 		windowed := func(r flow.Rule) bool {
-			return r.Metric == flow.QPS && (r.Behavior == flow.Reject || r.Behavior == flow.WarmUp)
+			return r.Metric == flow.QPS && (r.Behavior == flow.Reject || r.Behavior == flow.WarmUp) && r.Per == spec.PerNone
 		}
 		warms := func(r flow.Rule) bool { return r.Behavior == flow.WarmUp || r.Behavior == flow.WarmUpThrottle }
 		queues := func(r flow.Rule) bool { return r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle }
 		throttles := func(r flow.Rule) bool { return r.Behavior == flow.Throttle }
 		fair := func(r *flow.Rule) bool { return r.Share.By != "" || r.Shed != spec.ShedNone }
-		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket }
+		cold := func(r flow.Rule) bool { return !warms(r) && r.Behavior != flow.TokenBucket && r.Per == spec.PerNone }
+		quota := func(r flow.Rule) bool { return r.Per != spec.PerNone }
 		bucket := func(r flow.Rule) bool { return r.Behavior == flow.TokenBucket }
 		memory := func(r *flow.Rule) {
 			if r.Cluster.Shared() || r.Burst != 0 && throttles(*r) { // they don't go together
@@ -59,7 +60,8 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			return r.Unit != ""
 		}
 		fits := func(r flow.Rule) bool {
-			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r)) && (r.Shed == spec.ShedNone || throttles(r))
+			return (r.Metric == flow.QPS || r.Behavior == flow.Reject) && (r.Relation != flow.Associated || !queues(r) && !bucket(r)) && (r.Shed == spec.ShedNone || throttles(r)) &&
+				(!quota(r) || r.Metric == flow.QPS && r.Behavior == flow.Reject && r.Relation != flow.Associated && r.Window == flow.Strict)
 		}
 		reading[flow.Rule]{
 			in: func(s *rules.Set) *[]flow.Rule { return &s.Flow },
@@ -76,7 +78,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					return !r.Info().Named() && r.Relation != flow.Associated && !warms(r) && r.Origin != flow.OriginOther
 				}},
 				"threshold":    {say: func(r *flow.Rule) { r.Threshold = 7 }},
-				"interval":     {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS }},
+				"interval":     {func(r *flow.Rule) { r.Interval = 2 * s }, func(r flow.Rule) bool { return r.Metric == flow.QPS && !quota(r) }},
+				"timezone":     {func(r *flow.Rule) { r.Timezone = "Asia/Tokyo" }, quota},
+				"starts":       {func(r *flow.Rule) { r.Starts = startOf(r.Per) }, quota},
 				"buckets":      {func(r *flow.Rule) { r.Buckets = 4 }, windowed},
 				"strict":       {read: func(r flow.Rule) bool { return windowed(r) || !fits(r) }},
 				"origin":       {say: func(r *flow.Rule) { r.Origin = "app" }},
@@ -128,7 +132,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
 					}
 				}, func(r flow.Rule) bool {
-					return !warms(r) && !bucket(r) && r.Relation == flow.Direct
+					return !warms(r) && !bucket(r) && r.Relation == flow.Direct && !quota(r)
 				}},
 			},
 		}.check(t)
@@ -141,10 +145,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 			return r.Unit != ""
 		}
 		costs := func(r hotspot.Rule) bool { return r.Window == hotspot.Strict }
+		quota := func(r hotspot.Rule) bool { return r.Per != spec.PerNone }
 		reading[hotspot.Rule]{
 			in:    func(s *rules.Set) *[]hotspot.Rule { return &s.Hotspot },
 			least: func(r *hotspot.Rule) { r.Resource, r.Param, r.Threshold = "orders", "user", 5 },
 			fits: func(r hotspot.Rule) bool {
+				if quota(r) && (r.Behavior != hotspot.Reject || r.Metric != hotspot.QPS || r.Window != hotspot.Strict) {
+					return false
+				}
 				return r.Behavior == hotspot.Reject && (r.Metric == hotspot.QPS || r.Window == hotspot.Strict) || r.Metric == hotspot.QPS && r.Window == hotspot.Strict
 			},
 			fields: map[string]field[hotspot.Rule]{
@@ -162,7 +170,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"limitsFromCode": {say: func(r *hotspot.Rule) { r.ID, r.LimitsFromCode = "mine", true }},
 				"missing":        {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
 				"threshold":      {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
-				"interval":       {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS }},
+				"interval":       {func(r *hotspot.Rule) { r.Interval = 2 * s }, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS && !quota(r) }},
+				"timezone":       {func(r *hotspot.Rule) { r.Timezone = "Asia/Tokyo" }, quota},
+				"starts":         {func(r *hotspot.Rule) { r.Starts = startOf(r.Per) }, quota},
 				"burst": {func(r *hotspot.Rule) {
 					if !r.Cluster.Shared() {
 						r.Burst = 3
@@ -195,7 +205,9 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 					if r.Burst == 0 && r.Unit == "" && r.Notify == nil { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 					}
-				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},
+				}, func(r hotspot.Rule) bool {
+					return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict && !quota(r)
+				}},
 			},
 		}.check(t)
 	})
@@ -370,6 +382,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 		}.check(t)
 	})
 	assert.Equal(t, 9+2+1, reflect.TypeFor[rules.Set]().NumField(), "every family is here; what is of gateways is in package gateway, and the last is no rule")
+}
+
+// startOf returns a start of that kind of period.
+func startOf(per spec.Per) string {
+	return map[spec.Per]string{spec.PerNone: "06:00", spec.PerDay: "06:00", spec.PerWeek: "sunday 00:00", spec.PerMonth: "15 00:00"}[per]
 }
 
 // reading defines which rules of a family read which fields.

@@ -122,6 +122,13 @@ const (
 	ShedLevels = spec.ShedLevels // calls of the lowest criticality first
 )
 
+// The periods in which a quota counts.
+const (
+	PerDay   = spec.PerDay   // days, from midnight unless the rule says otherwise
+	PerWeek  = spec.PerWeek  // weeks, from Monday
+	PerMonth = spec.PerMonth // months, from the first
+)
+
 // The ways in which a [ManualClock] sleeps.
 const (
 	SleepPark    = clocks.SleepPark    // until the clock is advanced to the wake time

@@ -18,7 +18,7 @@ type Notice struct {
 	// Used and Limit are the rule's units in the interval that ends with the call.
 	Used     int64
 	Limit    int64
-	Interval time.Duration // in nanoseconds
+	Interval time.Duration // in nanoseconds; of a quota, the length of its period
 	// Missed is the number of notices before this one that found the queue of the listeners full.
 	Missed int64
 }

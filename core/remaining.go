@@ -9,6 +9,7 @@ type Remaining struct {
 	Left   int64  // further units that it would admit; more than Limit if it saves up for bursts
 	Limit  int64  // units per Window
 	Window time.Duration
+	Resets time.Duration // time until the period of a quota ends, and Left is Limit again; otherwise 0
 }
 
 // Tighter reports whether a smaller share of the limit is left than in other.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/meter"
@@ -22,19 +23,23 @@ type controller struct {
 	refusal *core.BlockError
 	record  *engine.Record
 	meter   meter.Meter
-	window  *window // the enforcer if it counts in windows of nodes, otherwise nil
-	costs   *window // the same if it counts a unit of all calls in one, otherwise nil
-	kept    kept
+	// calendar has the periods of a rule with a quota, otherwise it is nil.
+	calendar *calendar.Calendar
+	window   *window // the enforcer if it counts in windows of nodes, otherwise nil
+	costs    *window // the same if it counts a unit of all calls in one, otherwise nil
+	kept     kept
 
 	notifier *family.Notifier // nil unless the rule reports its use
 	noticed  *noticed
 }
 
-// kept survives changes of a rule's behavior: calls that its queue and its token bucket let pass
-// still count when the rule gets that behavior again. Either is nil until the rule first needs it.
+// kept survives changes of a rule's behavior: calls that its queue, its token bucket and its quota
+// let pass still count when the rule gets that behavior again. Each is nil until the rule first needs
+// it.
 type kept struct {
-	queue  *queue
-	bucket *bucket
+	queue   *queue
+	bucket  *bucket
+	account *account
 	// rehearsed has the turns in shares of a rule in shadow mode, which nobody awaits.
 	rehearsed *queue
 }
@@ -43,7 +48,7 @@ type kept struct {
 // nil. If calls must be handed over from windows of another shape, it returns the succession.
 func newController(t *table, at *engine.Binding, r Rule, record *engine.Record, old *controller) (*controller, *succession) {
 	e, resource := t.Engine, at.Resource
-	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision)}
+	c := &controller{record: record, meter: r.meterAfter(old, resource.Name(), t.Revision), calendar: r.periods().Calendar()}
 	c.scope = scope{rule: r, engine: e, resource: resource}
 	if r.Relation == Direct && r.Origin == OriginDefault && r.Unit == "" && !r.Together {
 		c.node = &resource.StatisticNode
@@ -102,6 +107,9 @@ func (c *controller) newEnforcer(revision uint64) enforcer {
 		return newTokens(c, c.kept.bucket)
 	case r.Metric == Concurrency:
 		return permits{c}
+	case r.Per != spec.PerNone:
+		c.kept.account = cmp.Or(c.kept.account, &account{calendar: c.calendar})
+		return &quota{c, c.kept.account}
 	}
 	w := &window{controller: c, limit: c.limit, next: new(shared.Pointer[window])}
 	if c.rule.metered() {

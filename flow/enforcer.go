@@ -9,7 +9,7 @@ import (
 )
 
 // An enforcer decides, for one rule at one resource, whether a call fits into the rule's allowance.
-// There is one for each way to count: window, permits, pacer, tokens, and leased for limits that a
+// There is one for each way to count: window, permits, pacer, tokens, quota, and leased for limits that a
 // cluster shares. Safe for concurrent use.
 type enforcer interface {
 	// ask returns the verdict on the call as of now. It takes nothing.

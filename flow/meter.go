@@ -93,7 +93,9 @@ func (r Rule) sameCalls(old Rule) bool {
 }
 
 // windowed reports whether the rule counts in windows.
-func (r Rule) windowed() bool { return r.Metric == QPS && r.Behavior.windows() }
+func (r Rule) windowed() bool {
+	return r.Metric == QPS && r.Behavior.windows() && r.Per == spec.PerNone
+}
 
 // metered reports whether the rule counts in windows of nodes, not in a limit that a cluster
 // shares.

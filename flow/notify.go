@@ -46,10 +46,6 @@ func (c *controller) setNotices(old *controller) {
 // notice reports the shares of the limit that use has reached, as a call at now finds it. Of calls that
 // pass at the same time, each looks after it has taken: the last of them sees the units of all.
 func (c *controller) notice(inv *engine.Invocation, n *node.StatisticNode) {
-	e, ok := c.enforcer.(*window)
-	if !ok {
-		return
-	}
 	now := inv.Now()
 	c.noticed.mu.Lock()
 	due := c.noticed.at.Due(c.notifier, now)
@@ -57,12 +53,22 @@ func (c *controller) notice(inv *engine.Invocation, n *node.StatisticNode) {
 	if !due {
 		return
 	}
-	w, _ := e.lookOn(n, now)
-	used, limit := w.Sum(now), e.lookLimit(now, n)
+	at, again := core.Notice{Limit: c.lookLimit(now, n)}, now+int64(c.notifier.Interval)
+	switch e := c.enforcer.(type) {
+	case *window:
+		w, _ := e.lookOn(n, now)
+		at.Used = w.Sum(now)
+	case *quota:
+		m, in := e.account.look()
+		s, _ := m.Until(in, now)
+		at.Used, at.Interval, again = m.Used(in, now), s.Length(), s.End
+	default:
+		return
+	}
 	c.noticed.mu.Lock()
-	reached := c.noticed.at.Reached(c.notifier, now, used, limit)
+	reached := c.noticed.at.Reached(c.notifier, now, again, at.Used, at.Limit)
 	c.noticed.mu.Unlock()
-	c.notifier.Report(now, reached, core.Notice{Used: used, Limit: limit})
+	c.notifier.Report(now, reached, at)
 }
 
 // notice reports the use that a call which runs, or waits, has brought about.

@@ -38,6 +38,9 @@ func (rs *checker) Remaining(inv *engine.Invocation, unit string) (least core.Re
 		}
 		left, limit := r.left(inv.Now(), n)
 		next := core.Remaining{Kind: core.KindFlow, Rule: c.rule.ID, Left: left, Limit: limit, Window: c.rule.Interval}
+		if s, left, ok := c.period(inv.Now()); ok {
+			next.Window, next.Resets = s.Length(), left
+		}
 		if !known || next.Tighter(least) {
 			least, known = next, true
 		}
@@ -58,5 +61,10 @@ func (s *sharer) Remaining(inv *engine.Invocation, unit string) (r core.Remainin
 	return core.Remaining{Kind: core.KindFlow, Rule: s.rule.ID, Left: left, Limit: limit, Window: s.rule.Interval}, known
 }
 
-// Window returns the interval of a rule that limits a rate.
-func (c *controller) Window() time.Duration { return c.rule.Interval }
+// Window returns the interval of a rule that limits a rate, or the length of the period of a quota.
+func (c *controller) Window() time.Duration {
+	if s, _, ok := c.period(c.engine.Now()); ok {
+		return s.Length()
+	}
+	return c.rule.Interval
+}

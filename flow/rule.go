@@ -52,6 +52,18 @@ type Rule struct {
 	Threshold float64 `yaml:"threshold"`
 	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second. Only with metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
+	// Per makes the rule a quota: Threshold units in each day, week or month of a calendar, in place of
+	// an Interval. A raised threshold frees room at once, refused calls don't count, and RetryAfter is
+	// the time to the next period. Only with metric QPS, behavior Reject, and relations Direct and
+	// Chain, without Buckets, memory, Cluster, and origin "other".
+	Per spec.Per `yaml:"per,omitempty"`
+	// Timezone is the name of the time zone of the calendar, as in "Europe/Berlin". Empty means UTC.
+	// Needs Per.
+	Timezone string `yaml:"timezone,omitempty"`
+	// Starts is the start of a period: the time of a day ("06:00"), a day of the week ("monday",
+	// "monday 06:00") or of the month ("15", "15 06:00"), where a month without that day uses its last
+	// one. Empty means midnight, Monday and the first. Needs Per.
+	Starts string `yaml:"starts,omitempty"`
 	// Buckets divide Interval; the counts of a bucket expire together. 0 means 50. In a Ring 0
 	// means 2 for an interval of one second, otherwise 10, and 10 if a cluster shares the limit.
 	// Only with metric QPS, and behavior Reject or WarmUp.
@@ -166,7 +178,8 @@ const (
 // [spec.FieldError] for the first invalid field. coldFactor is the engine's.
 func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkEnums(), r.checkRead(), r.checkTogether(), r.checkShared(), r.checkUnit(), r.checkShare(), r.checkBurst()); err != nil {
+	r, err := r.checkQuota()
+	if err = cmp.Or(r.checkNames(), r.checkEnums(), err, r.checkRead(), r.checkTogether(), r.checkShared(), r.checkUnit(), r.checkShare(), r.checkBurst()); err != nil {
 		return r, err
 	}
 	r.Share = r.Share.Normalized(MaxPerShareQueue)
@@ -175,7 +188,7 @@ func (r Rule) Normalized(coldFactor int) (Rule, error) {
 	if r.Relation == Chain && r.Ref == node.SentinelDefaultContext {
 		r.Ref = node.DefaultContext
 	}
-	if r.Metric == QPS {
+	if r.Metric == QPS && r.Per == spec.PerNone {
 		r.Interval = cmp.Or(r.Interval, time.Second)
 	}
 	if r.windowed() && r.Buckets == 0 {
@@ -300,7 +313,7 @@ func (r Rule) checkNumbers() error {
 	if !(r.Threshold >= 0) || r.Threshold > MaxThreshold {
 		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
 	}
-	if r.Metric == QPS {
+	if r.Metric == QPS && r.Per == spec.PerNone {
 		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 			return err
 		}
@@ -366,6 +379,9 @@ func (r Rule) Like() string {
 	}
 	if r.Behavior != Reject {
 		id += ":" + r.Behavior.String()
+	}
+	if r.Per != spec.PerNone {
+		id += ":per=" + r.Per.String()
 	}
 	if r.Unit != "" {
 		id += ":unit=" + r.Unit

@@ -25,6 +25,8 @@ func (r Rule) checkShared() error {
 		local = fmt.Sprintf("behavior %s: each process warms up on its own; remove it, or set behavior to reject or throttle", r.Behavior)
 	case r.Behavior == TokenBucket:
 		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
+	case r.Per != spec.PerNone:
+		local = "per: stores know intervals, but not the periods of a calendar; remove it, or replace per by interval"
 	case r.MemoryThreshold != 0:
 		local = "memoryThreshold: memory use differs between processes; remove cluster or memoryThreshold"
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // Stats holds the details of a rule whose threshold follows the memory in use. The details of a
-// token bucket are [Buckets], those of a throttle with shares are core.Shares, and those of a limit that a cluster shares are core.SharedStats; other
+// token bucket are [Buckets], those of a quota are core.Quotas, those of a throttle with shares are core.Shares, and those of a limit that a cluster shares are core.SharedStats; other
 // flow rules have none.
 type Stats struct {
 	Threshold float64 `json:"threshold"` // in effect now
@@ -31,6 +31,8 @@ func (t *table) Stats() []core.RuleStats {
 			return t.sharedStats(controllers)
 		case r.fair():
 			return sharesOf(controllers)
+		case r.Per != spec.PerNone:
+			return quotasOf(controllers)
 		case r.Behavior == TokenBucket:
 			return bucketsOf(controllers)
 		case !r.watchesMemory():

@@ -7,6 +7,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/sampler"
@@ -36,6 +37,9 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 			c, s := newController(t, at, r, record, old)
 			if s != nil {
 				at.BeforeUse(s.complete)
+			}
+			if c.calendar != nil {
+				at.BeforeUse(func(now int64) { c.kept.account.follow(c.calendar, now) })
 			}
 			if c.rule.Behavior == TokenBucket || c.rule.Behavior.queues() {
 				at.BeforeUse(func(now int64) { c.takeOver(old, now) })
@@ -169,8 +173,11 @@ func (r Rule) breadth() int {
 // one breadth the scarcest takes first, since it refuses the most calls, and refused calls then hold
 // nothing of the others.
 func (r Rule) abundance() float64 {
-	if r.Metric == Concurrency {
+	switch {
+	case r.Metric == Concurrency:
 		return r.Threshold
+	case r.Per != spec.PerNone:
+		return r.Threshold / calendar.Shortest(r.Per).Seconds()
 	}
 	return r.Threshold / r.Interval.Seconds()
 }

@@ -164,7 +164,7 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 			return x.wait(now, n, q, first) <= c.rule.MaxWait
 		}
 		return q.wait(s.firstAfter(q), now, n) <= c.rule.MaxWait
-	case x == nil && c.rule.Metric == QPS && c.windows(&s.rest):
+	case x == nil && c.rule.Metric == QPS && (c.calendar != nil || c.windows(&s.rest)):
 		// A new cell starts as a copy of the rest.
 		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n)
 	case x == nil:
@@ -326,6 +326,9 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 func (c *controller) takeFromLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, ok bool) {
 	if c.rule.Behavior == TokenBucket {
 		return x.takeTokensLocked(now, n, q)
+	}
+	if c.calendar != nil {
+		return c.takeQuotaLocked(x, now, n, q)
 	}
 	var w *window
 	if c.rule.Metric == QPS && !q.none && c.windows(x) {

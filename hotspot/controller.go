@@ -6,6 +6,7 @@ import (
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/core/spec"
+	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
 	"github.com/penstock-go/penstock/internal/sharing"
@@ -20,8 +21,9 @@ type controller struct {
 	member  *sharing.Member  // shares the limits; nil if they are local
 	refusal *core.BlockError
 
-	strict  bool // each value has a window
-	refills bool // each value has a bucket that is refilled, as in Sentinel
+	strict   bool               // each value has a window
+	refills  bool               // each value has a bucket that is refilled, as in Sentinel
+	calendar *calendar.Calendar // has the periods of a rule with quotas, otherwise nil
 
 	// Where the values come from: an attachment, or else keys, or else an argument.
 	param string
@@ -52,6 +54,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 		c.home = resource
 	}
 	c.strict, c.refills = r.counts()
+	c.calendar = r.periods().Calendar()
 	c.restQuota = c.quota
 	switch parts := r.parts(); {
 	case len(parts) > 1 || parts[0].Of >= engine.PartOrigin:
@@ -169,7 +172,7 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 
 // plain reports whether the rule is enforced for every call, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.calendar == nil && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.
@@ -203,6 +206,8 @@ func (c *controller) forgettableLocked(x *cell, now int64) bool {
 		return true
 	case c.rule.Metric == Concurrency:
 		return true
+	case c.calendar != nil:
+		return x.period == nil || x.period.Idle(now)
 	case c.rule.Behavior == Throttle:
 		return x.queue == nil || x.queue.Rested(now, c.quotaOf(x.value, x.plan).cost(1)) && x.shard.restFollows(x.last())
 	case c.rule.Behavior == TokenBucket:

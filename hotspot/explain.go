@@ -155,6 +155,9 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 // measureLocked returns how much of its limit a value uses, as a call of n units finds it.
 func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) core.Measure {
 	perInterval := cmp.Or(c.rule.Unit, "units") + " in " + c.rule.Interval.String()
+	if c.calendar != nil {
+		perInterval = cmp.Or(c.rule.Unit, "units") + " per " + c.rule.Per.String()
+	}
 	switch {
 	case q.none:
 		return engine.MeasureUnits(perInterval, 0, 0)
@@ -176,7 +179,7 @@ func (c *controller) measureLocked(x *cell, now, n int64, q *quota, first bool) 
 // explainRestLocked is like explainCellLocked, but for values without a cell.
 func (c *controller) explainRestLocked(inv *engine.Invocation, s *shard, n int64, q *quota, j *core.Judgement) core.Measure {
 	m := c.explainCellLocked(inv, &s.rest, n, q, j)
-	if q.none || !c.rule.fills() || c.rule.Behavior != Reject || c.windows(&s.rest) {
+	if q.none || !c.rule.fills() || c.rule.Behavior != Reject || c.calendar != nil || c.windows(&s.rest) {
 		return m
 	}
 	w, now := s.window, inv.Now() // the window limits the rest; see takeFromRestLocked

@@ -52,7 +52,12 @@ func (c *controller) reached(now int64, v argument.Value, p *plan) (percents []i
 	s.settle(x)
 	q = c.answeredLocked(x, q)
 	at.Value, at.Used, at.Limit = x.value, c.usedLocked(x, now, q), q.size
-	return e.noticed.Reached(c.notifier, now, at.Used, at.Limit), at
+	again := now + int64(c.notifier.Interval)
+	if c.calendar != nil {
+		span, _ := c.periodLocked(x, now)
+		at.Interval, again = span.Length(), span.End
+	}
+	return e.noticed.Reached(c.notifier, now, again, at.Used, at.Limit), at
 }
 
 // notice reports the use that a call which runs, or waits, has brought about.

@@ -134,7 +134,7 @@ func (c *controller) restRetry(s *shard, now, n int64, q *quota) (wait time.Dura
 	switch {
 	case len(s.ring) < s.room:
 		return c.retryAnew(s, &s.rest.value, now, n, q)
-	case q.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.windows(&s.rest):
+	case q.none, c.rule.Metric == Concurrency, c.rule.Behavior != Reject, c.calendar != nil, c.windows(&s.rest):
 		return c.retryLocked(&s.rest, now, n, q)
 	case s.window == nil:
 		return 0, true

@@ -39,6 +39,14 @@ func (c *controller) remaining(now int64, v argument.Value, p *plan) core.Remain
 		q = c.answeredLocked(x, q)
 		r.Limit = q.units
 	}
+	if c.calendar != nil {
+		of := x
+		if of == nil {
+			of = &s.rest
+		}
+		span, left := c.periodLocked(of, now)
+		r.Window, r.Resets = span.Length(), left
+	}
 	if q.none {
 		return r
 	}
@@ -76,6 +84,13 @@ func (c *controller) Remaining(inv *engine.Invocation, unit string) (least core.
 func (r *refusal) Window() time.Duration {
 	if r.rule.rule.Metric == Concurrency {
 		return 0
+	}
+	if c := r.rule; c.calendar != nil {
+		s := r.cell.shard
+		s.lock()
+		defer s.mu.Unlock()
+		span, _ := c.periodLocked(r.cell, c.engine.Now())
+		return span.Length()
 	}
 	return r.rule.rule.Interval
 }

@@ -70,6 +70,19 @@ type Rule struct {
 	Threshold float64 `yaml:"threshold"`
 	// Interval is the period of Threshold. 10 ms to 24 h; 0 means one second. Only with metric QPS.
 	Interval time.Duration `yaml:"interval,omitempty"`
+	// Per makes the limit of each value a quota: Threshold units in each day, week or month of a
+	// calendar, in place of an Interval. A raised threshold frees room at once, refused calls don't
+	// count, and RetryAfter is the time to the next period. Only with metric QPS and behavior Reject,
+	// without Cluster. A value that has used anything keeps its place among MaxValues until its period
+	// ends.
+	Per spec.Per `yaml:"per,omitempty"`
+	// Timezone is the name of the time zone of the calendar, as in "Europe/Berlin". Empty means UTC.
+	// Needs Per.
+	Timezone string `yaml:"timezone,omitempty"`
+	// Starts is the start of a period: the time of a day ("06:00"), a day of the week ("monday",
+	// "monday 06:00") or of the month ("15", "15 06:00"), where a month without that day uses its last
+	// one. Empty means midnight, Monday and the first. Needs Per.
+	Starts string `yaml:"starts,omitempty"`
 	// Window selects the intervals in which the limit of behavior Reject holds. The zero value is
 	// Strict: every real interval. Refill, in files strict: false, is the bucket of
 	// alibaba/Sentinel. Only with metric QPS and behavior Reject. Limits that a cluster shares are
@@ -169,18 +182,19 @@ const defaultMaxValues = 10_000
 // [spec.FieldError] for the first invalid field.
 func (r Rule) Normalized() (Rule, error) {
 	r.Exclude = spec.Names(r.Exclude)
-	if err := cmp.Or(r.checkNames(), r.checkLimits(), r.checkEnums(), r.checkShared(), r.checkUnit()); err != nil {
+	r, err := r.checkPer()
+	if err = cmp.Or(r.checkNames(), r.checkLimits(), r.checkEnums(), err, r.checkShared(), r.checkUnit()); err != nil {
 		return r, err
 	}
 	r.Cluster = r.Cluster.Normalized()
-	if r.Metric == QPS {
+	if r.Metric == QPS && r.Per == spec.PerNone {
 		r.Interval = cmp.Or(r.Interval, time.Second)
 	}
 	if r.Behavior == Throttle {
 		r.MaxWait = cmp.Or(r.MaxWait, 500*time.Millisecond)
 	}
 	r.MaxValues = cmp.Or(r.MaxValues, defaultMaxValues)
-	if err := cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions(), r.checkPlans()); err != nil {
+	if err = cmp.Or(r.checkNumbers(), r.checkUnitNumbers(), r.checkExceptions(), r.checkPlans()); err != nil {
 		return r, err
 	}
 	if len(r.Exceptions) == 0 {
@@ -242,7 +256,7 @@ func (r Rule) checkEnums() error {
 
 // counts reports whether each value has a window, or a bucket that is refilled as in Sentinel.
 func (r Rule) counts() (strict, refills bool) {
-	counts := r.Metric == QPS && r.Behavior == Reject && !r.leases()
+	counts := r.Metric == QPS && r.Behavior == Reject && r.Per == spec.PerNone && !r.leases()
 	return counts && r.Window == Strict, counts && r.Window == Refill
 }
 
@@ -262,7 +276,7 @@ func (r Rule) checkNumbers() error {
 	if err := r.checkThreshold("threshold", r.Threshold); err != nil {
 		return err
 	}
-	if r.Metric == QPS {
+	if r.Metric == QPS && r.Per == spec.PerNone {
 		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 			return err
 		}
@@ -342,6 +356,9 @@ func (r Rule) Like() string {
 	}
 	if r.Behavior != Reject {
 		id += ":" + r.Behavior.String()
+	}
+	if r.Per != spec.PerNone {
+		id += ":per=" + r.Per.String()
 	}
 	if r.Unit != "" {
 		id += ":unit=" + r.Unit

@@ -19,6 +19,7 @@ import (
 //	tokenCosts   of a token bucket
 //	turnCosts    of a throttle
 //	permitUnits  of units in flight
+//	quotaUnits   of a quota
 //
 // Values without a cell share those of the rest, and costOfRest tells them apart.
 
@@ -55,6 +56,9 @@ func (s *shard) charge(v argument.Value, hash uint64, n, now int64, perUnit floa
 		}
 		x.turnsLocked(now, q).Charge(now, meter.Cost(n, perUnit))
 		return 0
+	}
+	if c.calendar != nil { // and the call took from a window, in no period
+		return n
 	}
 	w := c.windowOf(x, now)
 	counted := max(0, min(n, cost.Overdrawn(q.size)-w.used))
@@ -168,6 +172,8 @@ func (u costOfRest) Charge(r *engine.Reservation, n, now int64) (forgiven int64)
 	switch u.Settler.(type) {
 	case *permitUnits:
 		return u.Settler.Charge(r, n, now)
+	case *quotaUnits:
+		return u.shard.chargeQuota(u.value, u.hash, n, r.Token)
 	case *turnCosts:
 		return u.shard.charge(u.value, u.hash, n, now, perUnitOf(r))
 	}

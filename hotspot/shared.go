@@ -28,6 +28,8 @@ func (r Rule) checkShared() error {
 		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
 	case r.Window != Strict:
 		local = "strict: false: members share strict windows; remove it, or strict"
+	case r.Per != spec.PerNone:
+		local = "per: stores know intervals, but not the periods of a calendar; remove it, or replace per by interval"
 	case r.Burst != 0:
 		local = "burst: members share windows and turns, which save up no units; remove it, or burst"
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/meter"
 	"github.com/penstock-go/penstock/internal/shared"
 	"github.com/penstock-go/penstock/stat"
@@ -26,6 +27,8 @@ import (
 //     earlier;
 //   - units that a value takes while it has no cell, it takes from the rest;
 //   - a new cell starts as a copy of the rest: all units that the rest gave may have gone to its value;
+//   - the count of a quota is evicted when its period is over or nothing is used, and no count begins
+//     earlier than the latest eviction or the latest period evicted;
 //   - a full token bucket that is evicted has decided on calls up to some time, and the rest decides
 //     on no call at an earlier time.
 //
@@ -79,6 +82,7 @@ type cell struct {
 	filling filling
 	queue   *meter.Pacer       // of a throttle, nil until a turn is taken
 	tokens  *meter.TokenBucket // of a token bucket, nil until the value has one
+	period  *calendar.Meter    // of a quota, nil until units are taken
 	refunds *meter.Refunds     // of tokens, if the rule has a unit; otherwise nil
 	plan    *plan              // that the latest call named, if its rule lists it, or code has set; otherwise nil
 	extras  *extras            // nil unless the rule needs them
@@ -196,6 +200,10 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	} else {
 		c.bucket = s.newBucketLocked(now)
 	}
+	if s.rest.period != nil {
+		used := *s.rest.period
+		c.period = &used
+	}
 	if s.rest.held > 0 {
 		c.era = s.era
 	}
@@ -238,6 +246,10 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 func (s *shard) forget(c *cell, now int64, rule *controller) {
 	s.cool(c)
 	s.floor, s.forgotten = s.floor.Later(c.last()), max(s.forgotten, now)
+	if c.period != nil {
+		begun, _ := c.period.Begun()
+		s.forgotten = max(s.forgotten, begun)
+	}
 	if s.rest.strict != nil {
 		s.rest.strict.roll(s.forgotten) // for copies of it
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/proof/schedules"
 )
@@ -24,8 +25,50 @@ func simulated(s *schedules.Schedule, r Rule) *controller {
 	}
 	c := &controller{record: new(engine.Record), rule: r, quota: r.quota(r.Threshold), refusal: refused}
 	c.strict, c.refills = r.counts()
+	c.calendar = r.periods().Calendar()
 	c.values = newValues(r.MaxValues, c)
 	return c
+}
+
+// Callers of a few values arrive around midnight, some with an older reading of the clock, with a
+// table that has room for one or two values. No value gets more than its quota of a day, though it
+// may be evicted and come back.
+func TestSimQuotaOfValues(t *testing.T) {
+	schedules.Random(t, func(s *schedules.Schedule) {
+		limit := 1 + s.Rand.Int64N(2)
+		c := simulated(s, Rule{Threshold: float64(limit), MaxValues: 1 + s.Rand.IntN(2), Per: spec.PerDay})
+		midnight := int64(24 * time.Hour)
+		taken := make(map[int]map[int64]int64) // by value and period
+		for range 2 + s.Rand.IntN(6) {
+			v, gives := s.Rand.IntN(3), s.Rand.IntN(4) == 0
+			now := midnight + s.Rand.Int64N(4) - 2
+			s.Go(func() {
+				for range 2 {
+					held, block := c.grant(now, argument.Of(v), 1, nil)
+					if block != nil {
+						return
+					}
+					if taken[v] == nil {
+						taken[v] = make(map[int64]int64)
+					}
+					taken[v][held.Token]++
+					if gives {
+						held.Holder.GiveBack(&held, 0)
+						taken[v][held.Token]--
+					}
+				}
+			})
+		}
+		s.Check(func() {
+			for v, periods := range taken {
+				for period, units := range periods {
+					if units > limit {
+						s.Failf("value %d has %d of %d in the period from %d", v, units, limit, period)
+					}
+				}
+			}
+		})
+	})
 }
 
 // Callers of a few values arrive at about the same instant, with a table that has room for one or

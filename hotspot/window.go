@@ -173,6 +173,8 @@ func (c *controller) windows(x *cell) bool {
 // settled the cell.
 func (c *controller) usedLocked(x *cell, now int64, q *quota) int64 {
 	switch {
+	case c.calendar != nil:
+		return c.usedInPeriodLocked(x, now)
 	case !c.windows(x):
 		return x.bucket.at(now, int64(c.rule.Interval), q).used
 	case x.strict == nil:
@@ -186,6 +188,9 @@ func (c *controller) usedLocked(x *cell, now int64, q *quota) int64 {
 // size. It has the preconditions of usedLocked.
 func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 	switch {
+	case c.calendar != nil:
+		wait, _ := c.meterLocked(x).RetryAfter(c.calendarOf(x.shard), x.shard.notBefore(now), n, q.size)
+		return wait
 	case !c.windows(x):
 		return x.bucket.room(now, n, int64(c.rule.Interval), q)
 	case c.usedLocked(x, now, q) <= q.size-n:
@@ -197,6 +202,9 @@ func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 // goOnLocked gives a cell the state that c counts with, from the state of the previous rules. Units
 // used in a bucket at an unknown time count as used now.
 func (c *controller) goOnLocked(x *cell, now int64) {
+	if c.calendar != nil && x.period != nil {
+		x.period.Follow(c.calendar, now)
+	}
 	switch s := x.shard; {
 	case c.strict && x.strict != nil:
 		if x.strict.width != bucketWidth(c.rule.Interval) {

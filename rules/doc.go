@@ -49,6 +49,11 @@
 //	    maxReserve: 8000          # the maximum that a call reserves; the rest is charged afterwards
 //	    maxOverdraft: 0.25        # charges beyond the limit, as a share of it; no bound if left out
 //	    notify: [80%, 100%]       # report when use reaches these shares, see api.Guard.OnNotice
+//	  - resource: POST /translate
+//	    threshold: 10000
+//	    per: month                # a quota of each day, week or month, in place of an interval
+//	    timezone: Europe/Berlin   # UTC if left out
+//	    starts: "15 06:00"        # midnight, monday or the first if left out
 //	  - resource: "*"             # with together: all inbound calls
 //	    together: true            # one limit for all names, besides other rules; not one for each
 //	    metric: concurrency

@@ -38,9 +38,11 @@ var bases = Set{
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
 		{ID: "h", Resource: "a", Param: "p", Threshold: 1, LimitsFromCode: true, Cluster: cluster.Rule{Scope: cluster.Global}},
 		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
+		{Resource: "a", Param: "p", Threshold: 1, Per: spec.PerDay, Starts: "06:00"},
 		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},
 	Flow: []flow.Rule{
+		{Resource: "a", Threshold: 1, Per: spec.PerMonth, Timezone: "Europe/Berlin", Starts: "15 06:00"},
 		{Resource: "a", Threshold: 1, Notify: []string{"80%"}}, {Resource: "a", Threshold: 1, Behavior: flow.WarmUpThrottle},
 		{ID: "f", Resource: "a", Threshold: 1, Cluster: cluster.Rule{Scope: cluster.Global}}, {ID: "f", Resource: "a", Threshold: 1, Behavior: flow.Throttle, Cluster: cluster.Rule{Scope: cluster.PerMember}},
 		{Resource: "a", Threshold: 1, Relation: flow.Chain, Ref: "c", Origin: "app"},

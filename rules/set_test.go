@@ -101,6 +101,7 @@ func TestEveryFieldCounts(t *testing.T) {
 		WarmUpPeriod: time.Minute, ColdFactor: 7, MaxWait: time.Minute, Burst: 7, Window: flow.Ring, Mode: spec.Off, Share: spec.Share{By: "origin"}, Shed: spec.ShedLevels,
 		Unit: "tokens", Estimate: 7, MaxReserve: 7, MaxOverdraft: 0.5,
 		MemoryThreshold: 1, LowMemory: flow.Share(0.5), HighMemory: flow.Bytes(7), Notify: []string{"80%"}, Cluster: cluster.Rule{Scope: cluster.PerMember}, Refusal: spec.Response{Status: 503},
+		Per: spec.PerWeek, Timezone: "Asia/Tokyo", Starts: "sunday",
 	}, func(r flow.Rule) Set { return Set{Flow: []flow.Rule{r}} })
 	everyFieldCounts(t, authority.Rule{ID: "a", Resource: "a", Origins: []string{"a b"}}, authority.Rule{
 		ID: "other", Resource: "other", Match: spec.MatchRegex, Exclude: []string{"x"}, List: authority.Deny, Origins: []string{"a", "b"}, AllowAnonymous: true, Mode: spec.Off,

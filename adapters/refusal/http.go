@@ -1,6 +1,7 @@
 package refusal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -70,9 +71,9 @@ func (r Refusal) SetHeaders(set func(name, value string), form Headers) {
 // its rules has left: see [api.Admitted]. Call it before the handler writes.
 func SetRemaining(header http.Header, form Headers, r api.Remaining) {
 	s := states{r.Kind, r.Limit, min(r.Left, r.Limit), r.Window, "", false}
-	if r.Window > 0 {
+	if reset := cmp.Or(r.Resets, r.Window); reset > 0 {
 		var room [20]byte
-		s.reset = string(appendSeconds(room[:0], r.Window))
+		s.reset = string(appendSeconds(room[:0], reset))
 	}
 	values := make([]string, 0, 3) // one allocation for all
 	s.set(func(name, value string) {

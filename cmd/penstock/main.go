@@ -16,6 +16,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // so that timezones are checked alike on every machine
 )
 
 func main() { os.Exit(run(os.Args[1:], system())) }

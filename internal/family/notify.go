@@ -1,6 +1,7 @@
 package family
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"math"
@@ -56,7 +57,7 @@ func NewNotifier(e *engine.Engine, record *engine.Record, kind core.Kind, rule, 
 	if len(shares) == 0 {
 		return nil
 	}
-	n := &Notifier{engine: e, record: record, about: core.Notice{Kind: kind, Rule: rule, Resource: resource, Interval: interval}, Interval: interval}
+	n := &Notifier{engine: e, record: record, about: core.Notice{Kind: kind, Rule: rule, Resource: resource}, Interval: interval}
 	for _, text := range shares {
 		percent, _ := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 64)
 		n.percents = append(n.percents, percent)
@@ -66,7 +67,7 @@ func NewNotifier(e *engine.Engine, record *engine.Record, kind core.Kind, rule, 
 }
 
 // Noticed has the time from which each share of a rule may be reported again, for one key: at most once
-// in an interval. The zero value has reported nothing. Its caller holds a lock.
+// in an interval, or in a quota's period. The zero value has reported nothing. Its caller holds a lock.
 type Noticed struct{ next []int64 }
 
 // Due reports whether a share might be reported.
@@ -91,14 +92,14 @@ func (d *Noticed) Until() int64 {
 }
 
 // Reached returns the shares that use has reached and that are due, as percentages in ascending order.
-// They are due again after an interval.
-func (d *Noticed) Reached(n *Notifier, now, used, limit int64) (reached []int64) {
+// They are due again from again on.
+func (d *Noticed) Reached(n *Notifier, now, again, used, limit int64) (reached []int64) {
 	if len(d.next) != len(n.percents) { // new, or another rule's
 		d.next = slices.Repeat([]int64{math.MinInt64}, len(n.percents))
 	}
 	for i, percent := range n.percents {
 		if limit > 0 && now >= d.next[i] && used >= share(limit, percent) {
-			d.next[i] = now + int64(n.Interval)
+			d.next[i] = again
 			reached = append(reached, percent)
 		}
 	}
@@ -120,6 +121,7 @@ func (n *Notifier) Report(now int64, reached []int64, at core.Notice) {
 		notice := n.about
 		notice.At, notice.Percent = time.Unix(0, now).UTC(), int(percent)
 		notice.Value, notice.Used, notice.Limit = at.Value, at.Used, at.Limit
+		notice.Interval = cmp.Or(at.Interval, n.Interval)
 		n.record.Notices.Add(1)
 		n.latest.Store(&notice)
 		n.unlogged.Add(1)

@@ -4,7 +4,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/calendar"
 )
 
 // most returns the maximum number of units that a flow rule admits within any interval of length d
@@ -16,6 +18,8 @@ func most(r flow.Rule, d time.Duration) float64 {
 	switch {
 	case r.Metric != flow.QPS:
 		return math.Inf(1)
+	case r.Per != spec.PerNone:
+		return (math.Ceil(float64(d)/float64(calendar.Shortest(r.Per))) + 1) * perInterval // it may begin and end within a period
 	case r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle:
 		return math.Floor(rate + r.MaxWait.Seconds()*r.Threshold/r.Interval.Seconds() + float64(r.Burst) + 1) // it admits them as they arrive, to wait
 	case r.Behavior == flow.TokenBucket:

@@ -27,7 +27,7 @@ func (l *linter) flows() {
 		}
 		l.warmUp(i, r)
 		l.waits(family, i, r.Threshold > 0 && (r.Behavior == flow.Throttle || r.Behavior == flow.WarmUpThrottle), r.MaxWait, distance(r.Interval, r.Threshold))
-		if counted(r) && r.Metric == flow.QPS && r.Window == flow.Strict {
+		if counted(r) && r.Metric == flow.QPS && r.Per == spec.PerNone && r.Window == flow.Strict {
 			l.coarse(family, i, r.Buckets)
 		}
 		if r.Behavior == flow.TokenBucket && r.Burst == 0 && r.Threshold > r.Interval.Seconds() {
@@ -152,7 +152,10 @@ func stricterFlow(strict, loose flow.Rule) bool {
 	case loose.Behavior != flow.Reject || strict.Metric != flow.QPS:
 		return false
 	}
-	same := strict.Interval == loose.Interval && strict.Buckets == loose.Buckets && strict.Window == loose.Window
+	if loose.Per != spec.PerNone {
+		return strict.Per == loose.Per && strict.Timezone == loose.Timezone && strict.Starts == loose.Starts && math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
+	}
+	same := strict.Per == loose.Per && strict.Interval == loose.Interval && strict.Buckets == loose.Buckets && strict.Window == loose.Window
 	if counted(strict) && same {
 		return math.Floor(strict.Threshold) <= math.Floor(loose.Threshold)
 	}

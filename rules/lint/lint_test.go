@@ -42,6 +42,10 @@ var knowledge = map[string]lint.Options{
 		{Kind: core.KindHotspot, ID: "alone", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}, LimitsFromCode: &hotspot.LimitStats{Errors: 3, LastError: "api.Config.Limits is nil: set it, or remove limitsFromCode"}}},
 		{Kind: core.KindHotspot, ID: "answered", Asked: true, Details: hotspot.Stats{Values: 1, Top: []hotspot.ValueStats{{Passed: 1}}, LimitsFromCode: &hotspot.LimitStats{Answers: 9, Errors: 1, LastError: "no connection"}}},
 	}}},
+	"PN033": {Seen: &lint.Seen{Resources: []string{"GET /orders"}, Rules: []core.RuleStats{
+		{Kind: core.KindHotspot, ID: "small", Asked: true, Details: hotspot.Stats{Values: 100, Overflowed: 7, Top: []hotspot.ValueStats{{Passed: 1}}}},
+		{Kind: core.KindHotspot, ID: "large", Asked: true, Details: hotspot.Stats{Values: 100, Top: []hotspot.ValueStats{{Passed: 1}}}},
+	}}},
 	"PN022": {CallerTimeout: 2 * time.Second},
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
 	"github.com/penstock-go/penstock/hotspot"
+	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/isolation"
 	"github.com/penstock-go/penstock/system"
@@ -59,6 +60,9 @@ func (l *linter) hotspots() {
 		if s := l.limitsFromCode(r); s.Answers == 0 && s.Errors > 0 {
 			l.add("PN032", Warning, family, i, "limitsFromCode", "no question about a limit was answered, so plans and the threshold of %v hold: %s", r.Threshold, s.LastError)
 		}
+		if n := l.overflowed(r); n > 0 && r.Per != spec.PerNone {
+			l.add("PN033", Warning, family, i, "maxValues", "%d calls found no place for their value, and shared one quota: a value keeps its place until its period ends, so make maxValues, %d, larger than the number of values in a %v", n, r.MaxValues, r.Per)
+		}
 		if l.opts.Seen != nil && slices.ContainsFunc(l.opts.Seen.Rules, withoutValue(r)) {
 			l.add("PN004", Warning, family, i, argument(r), "calls don't pass the argument that the rule limits, so %s: pass it with api.Param or api.Args", map[hotspot.Missing]string{
 				hotspot.MissingNone: "it limits nothing", hotspot.MissingUnlimited: "it limits nothing",
@@ -80,13 +84,23 @@ func excepted(x hotspot.Exception) any {
 }
 
 // unknownPlans returns the number of calls with a plan that the rule doesn't list.
-func (l *linter) unknownPlans(of hotspot.Rule) (n int64) {
+func (l *linter) unknownPlans(of hotspot.Rule) int64 {
+	return l.seen(of, func(f hotspot.Stats) int64 { return f.UnknownPlans })
+}
+
+// overflowed returns the number of calls whose value shared a limit with others.
+func (l *linter) overflowed(of hotspot.Rule) int64 {
+	return l.seen(of, func(f hotspot.Stats) int64 { return f.Overflowed })
+}
+
+// seen returns a count of a rule's stats, or 0 if there are none.
+func (l *linter) seen(of hotspot.Rule, count func(hotspot.Stats) int64) (n int64) {
 	if l.opts.Seen == nil {
 		return 0
 	}
 	for _, r := range l.opts.Seen.Rules {
 		if f, ok := r.Details.(hotspot.Stats); ok && r.ID == of.ID {
-			n += f.UnknownPlans
+			n += count(f)
 		}
 	}
 	return n
@@ -137,6 +151,7 @@ func argument(r hotspot.Rule) string {
 func stricterHotspot(strict, loose hotspot.Rule) bool {
 	return strict.Unit == "" && loose.Unit == "" && strict.Index == loose.Index && strict.Param == loose.Param && slices.Equal(strict.Keys, loose.Keys) && strict.Metric == loose.Metric &&
 		strict.Behavior == hotspot.Reject && loose.Behavior == hotspot.Reject && strict.Interval == loose.Interval &&
+		strict.Per == loose.Per && strict.Timezone == loose.Timezone && strict.Starts == loose.Starts &&
 		len(strict.Exceptions) == 0 && len(loose.Exceptions) == 0 && stricterMissing(strict.Missing, loose.Missing) && strict.MaxValues == loose.MaxValues &&
 		enoughFor(strict, loose)
 }
@@ -311,5 +326,9 @@ func enough(f flow.Rule, units float64) time.Duration {
 	if counted(f) {
 		perInterval = math.Floor(perInterval)
 	}
-	return time.Duration(min(math.Ceil(units/perInterval)*float64(f.Interval), float64(24*time.Hour))).Round(time.Millisecond)
+	interval := f.Interval
+	if f.Per != spec.PerNone {
+		interval = calendar.Shortest(f.Per)
+	}
+	return time.Duration(min(math.Ceil(units/perInterval)*float64(interval), float64(24*time.Hour))).Round(time.Millisecond)
 }

@@ -35,6 +35,7 @@ var layers = []layer{
 	{"core/clocks", "internal/shared internal/shown stat"},                 // the engine's clocks
 	{"core/pattern", ""},                                                   // the expressions that match names, and their cost limits
 	{"core/spec", "internal/shown core/pattern"},                           // fields common to the rules of all families
+	{"internal/calendar", "core/spec internal/shared"},                     // days, weeks and months of time zones, and counts in them
 	{"cluster/store", "stat"},                                              // the protocol between members and stores
 	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
 	{"cluster/storetest", "cluster/store stat"},                            // the test cases for stores
@@ -45,13 +46,13 @@ var layers = []layer{
 	{"internal/shed", "core internal/engine internal/meter internal/shared core/spec stat"},                                                                           // which calls go first under overload
 	{"internal/family", "cluster core core/argument internal/engine internal/meter internal/shared internal/sharing internal/shown core/pattern core/spec node stat"}, // which rules apply, and their state
 
-	{"flow", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
+	{"flow", "cluster internal/calendar internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
 	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
 	{"adaptive", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"upstream", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/calendar internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
 	{"system", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 
@@ -62,7 +63,7 @@ var layers = []layer{
 	{"slots", "core internal/engine core/argument internal/meter node stat"},
 	{"rules", "internal/safelog internal/sentinel internal/shown cluster core internal/engine core/pattern core/spec rules/gateway " + families},
 
-	{"rules/lint", "internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
+	{"rules/lint", "internal/calendar internal/netname internal/shown rules core core/pattern core/spec cluster " + families},
 	{"rules/internal/schemagen", "rules core/argument core/pattern core/spec stat rules/gateway " + families}, // writes the schema that rules embeds
 
 	{"rules/sources/httpsource", "rules"}, // rules from an HTTP server

@@ -60,7 +60,7 @@ var familyRows = []row{
 	{
 		invariant:   "A value over its limit or with calls in flight is not forgotten.",
 		declaration: "hotspot.controller.forgettableLocked",
-		old:         `case x.held > 0, x.lease != nil && x.lease.keepsLocked(now): return false; case c.rule.leases():`,
+		old:         `case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(now): return false; case c.rule.leases():`,
 		new:         `case x != nil:`,
 		test:        "go test -run ^TestCyclingValuesNeverRaisesALimit$ ./hotspot",
 	},
@@ -88,7 +88,7 @@ var familyRows = []row{
 	{
 		invariant:   "A share has one notice in an interval.",
 		declaration: "internal/family.Noticed.Reached",
-		old:         `d.next[i] = now + int64(n.Interval)`,
+		old:         `d.next[i] = again`,
 		new:         `d.next[i] = now`,
 		test:        "go test -run ^TestNoticesAreThoseOfTheTwin$ ./flow",
 	},

@@ -68,6 +68,7 @@ var unsaid = []string{
 	`threshold: is .*: use a whole number from 0 to 1000000000$`, // more only with a unit
 	`(estimate|maxReserve): is .*: use a whole number`,
 	`estimate: is .*: the bucket holds`,
+	`timezone: is `,
 	`burst: is .*: use a number from 0 to 1000000000$`, // more only with a unit
 }
 
@@ -77,6 +78,7 @@ var rare = map[string][]map[string]any{
 		{"resource": "a", "threshold": 1, "interval": "1h", "behavior": "tokenBucket", "burst": 1_000_000_000},
 		{"resource": "/a*b/*", "match": "path", "threshold": 1},
 		{"resource": "a", "threshold": 1, "behavior": "throttle", "shed": "levels", "unit": "tokens"},
+		{"resource": "a", "threshold": 1, "behavior": "throttle", "share": map[string]any{"by": "origin"}, "unit": "tokens"},
 		{"resource": "a", "threshold": 1e12, "behavior": "tokenBucket"},
 		{"resource": "a", "threshold": 1e12, "behavior": "throttle"},
 		{"resource": "a", "threshold": 9, "behavior": "throttle", "burst": 5},
@@ -89,9 +91,12 @@ var rare = map[string][]map[string]any{
 		{"resource": "*", "threshold": 1, "together": true, "origin": "other"},
 		{"resource": "a", "threshold": 1, "notify": []string{"80%"}, "origin": "other"},
 		{"id": "a", "resource": "a", "threshold": 1, "notify": []string{"80%"}, "cluster": map[string]any{"scope": "global"}},
+		{"resource": "a", "threshold": 1, "per": "week", "timezone": "Europe/Berlin", "starts": "sunday 23:59"},
+		{"resource": "a", "threshold": 1, "per": "day", "timezone": "Europe/Atlantis"},
 		{"resource": "a", "threshold": 1, "unit": strings.Repeat("x", 65)},
 	},
 	"hotspot": {
+		{"resource": "a", "param": "b", "threshold": 1, "per": "month", "timezone": "Asia/Tokyo", "starts": "31 06:00"},
 		{"resource": "a", "param": "b", "threshold": 1, "unit": "c", "strict": false},
 		{"resource": "a", "keys": []string{"resource"}, "threshold": 1},
 		{"resource": "a", "keys": []string{"param a", "origin"}, "threshold": 1, "exceptions": []any{map[string]any{"value": "x", "threshold": 1}}},
@@ -172,7 +177,7 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 		}
 		values, enum = append(values, "white", "black", "", "Exact", 1, true), true
 	case *string:
-		values = []any{"", "a", "b", "*", "GET /a/*", "GET /a/*/b", "* /a", "*/b", "/*", "a*b", "/a*b/*", "/x", "a(", longText[1:], longText, 5, true}
+		values = []any{"", "a", "b", "*", "GET /a/*", "GET /a/*/b", "UTC", "06:00", "monday", "monday 06:00", "15", "31 23:59", "32", "24:00", "* /a", "*/b", "/*", "a*b", "/a*b/*", "/x", "a(", longText[1:], longText, 5, true}
 	case *[]string:
 		values = []any{[]string{}, []string{"a"}, []string{"a", "b"}, []string{"a", "a"}, []string{""}, []string{" "}, []string{longText}, "a", []any{1},
 			[]string{"param a"}, []string{"param a", "origin"}, []string{"arg 0", "arg -1000", "resource"}, []string{"arg 1001"}, []string{"arg 01"}, []string{"param "}, []string{"origin", "origin"},

@@ -110,6 +110,22 @@ var patterns = map[string]string{ // with a dot at the end: of their items
 	"flow.unit": aUnit, "hotspot.unit": aUnit, "isolation.unit": aUnit,
 }
 
+// The starts of periods.
+const (
+	aTime       = `([01][0-9]|2[0-3]):[0-5][0-9]`
+	startOfDay  = `^(` + aTime + `|)$`
+	startOfWeek = `^((monday|tuesday|wednesday|thursday|friday|saturday|sunday)( ` + aTime + `)?|)$`
+	startMonth  = `^(([1-9]|[12][0-9]|3[01])( ` + aTime + `)?|)$`
+)
+
+// quotas are the cases of the families whose rules may have quotas.
+var quotas = []when{
+	{"per", []string{"day"}, []clause{{fields: []string{"starts"}, must: matching, value: startOfDay}}},
+	{"per", []string{"week"}, []clause{{fields: []string{"starts"}, must: matching, value: startOfWeek}}},
+	{"per", []string{"month"}, []clause{{fields: []string{"starts"}, must: matching, value: startMonth}}},
+	{"per", []string{"day", "week", "month"}, []clause{rejectOnly, noInterval, notFalse, {fields: []string{"metric"}, must: oneOf, value: []string{"qps"}}}},
+}
+
 const (
 	aUnit    = `^[A-Za-z0-9._-]*$`
 	aPercent = `^([1-9][0-9]?|100)%$`
@@ -182,7 +198,9 @@ var breakers = []when{
 // cases are the combinations that the loader refuses even though each field is valid by itself, by
 // family.
 var cases = map[string][]when{
-	"flow": {
+	"flow": append([]when{
+		{"per", []string{"day", "week", "month"}, []clause{noWindow, noMemory,
+			{fields: []string{"relation"}, must: oneOf, value: []string{"direct", "chain"}}, {fields: []string{"origin"}, must: other, value: flow.OriginOther}}},
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noWindow, noOverdraft}},
 		{"behavior", []string{"reject"}, []clause{noWarmUp, noWait, noBurst}},
 		{"behavior", []string{"warmUp"}, []clause{noWait, noBurst, noMemory, noUnit, noTogether}},
@@ -200,8 +218,9 @@ var cases = map[string][]when{
 			{fields: []string{"behavior"}, must: oneOf, value: []string{"reject", "warmUp"}},
 		}},
 		{"relation", []string{"chain"}, []clause{{fields: []string{"ref"}, must: stated}}},
-	},
-	"hotspot": {
+	}, quotas...),
+	"hotspot": append([]when{
+		{"per", []string{"day", "week", "month"}, []clause{noBurst}},
 		{"metric", []string{"concurrency"}, []clause{rejectOnly, noInterval, noBurst, notFalse, noOverdraft}},
 		{"behavior", []string{"reject", "tokenBucket"}, []clause{noWait}},
 		{"behavior", []string{"throttle"}, []clause{notFalse, noMaxReserve, noOverdraft}},
@@ -209,7 +228,7 @@ var cases = map[string][]when{
 		{"behavior", []string{"throttle", "tokenBucket"}, []clause{noNotify}},
 		{"metric", []string{"concurrency"}, []clause{noNotify}},
 		{"missing", []string{"unlimited", "refuse"}, []clause{{fields: []string{"exceptions"}, must: lacking, value: ""}}},
-	},
+	}, quotas...),
 	"system": {
 		{"metric", []string{"load", "cpu", "concurrency"}, []clause{noInterval, noWindow}},
 		{"metric", []string{"rt"}, []clause{
@@ -277,12 +296,16 @@ var partners = map[string][][2][]string{
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},
+		{{"timezone"}, {"per"}},
+		{{"starts"}, {"per"}},
 	},
 	"hotspot": {
 		{{"limitsFromCode"}, {"id"}},
 		{{"estimate"}, {"unit"}},
 		{{"maxReserve"}, {"unit"}},
 		{{"maxOverdraft"}, {"unit"}},
+		{{"timezone"}, {"per"}},
+		{{"starts"}, {"per"}},
 	},
 	"upstream": {
 		{{"maxPause"}, {"obey"}},
