@@ -52,6 +52,8 @@ func saysNow(batch []store.Command) (now int64, ok bool) {
 			now = c.Reply.Now
 		case *store.Turn:
 			now = c.Reply.Now
+		case *store.Tokens:
+			now = c.Reply.Now
 		case *store.Permits:
 			now = c.Reply.Now
 		case *store.Presence:
