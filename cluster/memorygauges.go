@@ -51,12 +51,11 @@ func (v *memoryTokens) do(c store.Command, now int64) (keep time.Duration, ok bo
 		v.full = now + int64(min(math.Ceil(float64(v.full-now)*(t.Unit/v.unit)), 1<<52))
 	}
 	v.unit, v.at = t.Unit, now
-	first := max(v.full, now+int64(t.Lead))
-	t.Reply = store.TurnReply{Wait: time.Duration(first - now), Now: now}
+	t.Reply = store.TurnReply{Wait: time.Duration(max(0, v.full-now)), Now: now}
 	if t.Reply.Wait <= t.Within {
 		n := min(max(t.Need, t.Want), int64((t.Within-t.Reply.Wait)/t.Spacing)+1)
 		if n >= t.Need {
-			t.Reply.Granted, v.full = n, first+n*int64(t.Spacing)
+			t.Reply.Granted, v.full = n, now+int64(max(t.Reply.Wait, t.Hold))+n*int64(t.Spacing)
 		}
 	}
 	return time.Duration(max(0, v.full-now)) + time.Minute, true

@@ -86,7 +86,7 @@ func (s *scripts) encodeTokens(key string, c *store.Tokens) (call, error) {
 		return call{}, fmt.Errorf("%d units of a bucket, %v apart, at %v ns: %w", units, c.Spacing, c.Unit, store.ErrNotExecuted)
 	}
 	within := func(d time.Duration) int64 { return min(clamped(int64(d)), most/2) }
-	args := []any{int64(c.Spacing), c.Need, c.Want, within(c.Lead), within(c.Within), strconv.FormatFloat(c.Unit, 'g', -1, 64)}
+	args := []any{int64(c.Spacing), c.Need, c.Want, within(c.Hold), within(c.Within), strconv.FormatFloat(c.Unit, 'g', -1, 64)}
 	return newCall(s.tokens, []any{key}, args, 3, func(n []int64) {
 		c.Reply = store.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
 	}), nil

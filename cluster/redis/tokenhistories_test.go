@@ -36,13 +36,12 @@ func (p purse) play(t *store.Tokens) (purse, store.TurnReply) {
 		p.full = p.clock + int64(math.Ceil(float64(short)*(t.Unit/p.unit)))
 	}
 	p.at, p.unit = p.clock, t.Unit
-	first := max(p.full, p.clock+int64(t.Lead))
-	reply := store.TurnReply{Wait: time.Duration(first - p.clock), Now: p.clock}
+	reply := store.TurnReply{Wait: time.Duration(max(0, p.full-p.clock)), Now: p.clock}
 	for n := t.Need; n <= max(t.Need, t.Want) && reply.Wait+time.Duration(n-1)*t.Spacing <= t.Within; n++ {
 		reply.Granted = n
 	}
 	if reply.Granted > 0 {
-		p.full = first + reply.Granted*int64(t.Spacing)
+		p.full = p.clock + int64(max(reply.Wait, t.Hold)) + reply.Granted*int64(t.Spacing)
 	}
 	return p, reply
 }
@@ -123,7 +122,7 @@ func playTokens(t *testing.T, s *server.Server, client *redis.Client, seed uint6
 		}
 		c := &store.Tokens{
 			Outcome: store.Outcome{Key: "{history}"}, Unit: 1e5, Spacing: 100 * time.Microsecond, Need: 1 + r.Int64N(3), Want: r.Int64N(8),
-			Lead: time.Duration(r.Int64N(60)) * time.Microsecond, Within: time.Duration(r.Int64N(1000)) * time.Microsecond,
+			Hold: time.Duration(r.Int64N(60)) * time.Microsecond, Within: time.Duration(r.Int64N(1000)) * time.Microsecond,
 		}
 		if r.IntN(10) == 0 {
 			c.Spacing, c.Unit = 150*time.Microsecond, 1.5e5
@@ -163,10 +162,10 @@ func TestHistoriesOfMistakenTokens(t *testing.T) {
 		"a clock that is set back makes it fill later": {"full = full - math.max(0, now - at) * 1000", "full = full - (now - at) * 1000"},
 		"time that passes doesn't fill it":             {"full = full - math.max(0, now - at) * 1000", ""},
 		"a bucket of another rate is short of others":  {"unit ~= had then", "false then"},
-		"the lead is lost":                             {"math.max(full, lead)", "math.max(full, 0)"},
+		"nothing is held":                              {"math.max(wait, hold)", "wait"},
 		"too few are given":                            {"if most >= need then", "if true then"},
 		"one too many":                                 {"/ spacing) + 1)", "/ spacing) + 2)"},
-		"a bucket that isn't full begins anew":         {"full = first + granted", "full = granted"},
+		"a bucket that isn't full begins anew":         {"full = math.max(wait, hold) + granted", "full = hold + granted"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for seed := uint64(0); ; seed++ {

@@ -247,9 +247,12 @@ type TurnReply struct {
 //     amount. If the bucket isn't full and the latest command's Unit was another, the time until it
 //     is full is multiplied by the quotient of this Unit and that one, and rounded up, to at most
 //     2^52 ns: it is short of as many units as before.
-//  2. The first turn comes once the bucket is full, but at least Lead from now; each further
-//     turn is Spacing after the one before. Turns later than Within from now are not given. If fewer
-//     than Need remain, none is given; otherwise max(Need, Want) at most.
+//  2. The first turn comes once the bucket is full, or now; each further turn is Spacing after the
+//     one before. Turns later than Within from now are not given. If fewer than Need remain, none
+//     is given; otherwise max(Need, Want) at most.
+//  3. If some were given, the bucket will be full Spacing after the last one; and if the first turn
+//     was to come in less than Hold, later by the difference: the member may use it until then, and
+//     delay all others by as much.
 //
 // A command that is executed twice takes units twice, and those of one reply are lost. The store
 // remembers the bucket until it is full, and for at least a minute after that.
@@ -259,7 +262,7 @@ type Tokens struct {
 	Spacing time.Duration // between two turns, from 1 ns to 24 h
 	Need    int64         // at least 1; Need × Spacing is below 2^52 ns, 52 days
 	Want    int64         // units in total, if more than Need; the same bound holds
-	Lead    time.Duration // so that the first turn hasn't passed when the reply arrives
+	Hold    time.Duration // so that the first turn doesn't pass before the reply arrives
 	Within  time.Duration
 
 	// Reply has the wait until the first turn even if that was not given.

@@ -222,15 +222,21 @@ var cases = []struct {
 		s.equal("a debt", take(1, 3, 3, 50*24*time.Hour).Granted, 3)
 		s.equal("after it", int64(take(1, 1, 1, 0).Wait.Round(time.Hour)), int64(13*time.Hour))
 	}},
-	{name: "the turns of a bucket that is full begin later than the reply", run: func(s *stage) {
-		c := &store.Tokens{Outcome: store.Outcome{Key: s.key("b")}, Unit: float64(time.Hour), Spacing: time.Hour, Need: 2, Want: 9,
-			Lead: 30 * time.Minute, Within: 2 * time.Hour}
-		s.do(c)
-		s.equal("granted", c.Reply.Granted, 2)
-		s.equal("the first", int64(c.Reply.Wait), int64(30*time.Minute))
-		c.Within = 3 * time.Hour
-		s.do(c)
-		s.equal("none before", c.Reply.Granted, 0)
+	{name: "the turns of a bucket that is full may be used later", run: func(s *stage) {
+		take := func(need int64) store.TurnReply {
+			c := &store.Tokens{Outcome: store.Outcome{Key: s.key("b")}, Unit: float64(time.Hour), Spacing: time.Hour, Need: need,
+				Hold: 30 * time.Minute, Within: 119 * time.Minute}
+			s.do(c)
+			return c.Reply
+		}
+		s.equal("more than it holds", take(3).Granted, 0)
+		r := take(1)
+		s.equal("granted", r.Granted, 1)
+		s.equal("the first", int64(r.Wait), 0)
+		r = take(1)
+		s.equal("one more", r.Granted, 1)
+		s.equal("after that was used", int64(r.Wait.Round(time.Minute)), int64(90*time.Minute))
+		s.equal("the next", int64(take(1).Wait.Round(time.Minute)), int64(150*time.Minute))
 	}},
 	{name: "permits are absolute", run: func(s *stage) {
 		ask := func(member, claim, need, want int64) *store.Permits {

@@ -222,7 +222,7 @@ func (m *tokens) check(s *stage, c store.Command) {
 		m.short = min(math.Ceil(m.short*(t.Unit/m.unit)), 1<<52)
 	}
 	m.at, m.unit = now, t.Unit
-	first := max(m.short, float64(t.Lead))
+	first := max(m.short, 0)
 	want := store.TurnReply{Now: now, Wait: time.Duration(first)}
 	fit := int64(0)
 	for first+float64(fit)*float64(t.Spacing) <= float64(t.Within) && fit < max(t.Need, t.Want) {
@@ -230,7 +230,7 @@ func (m *tokens) check(s *stage, c store.Command) {
 	}
 	if fit >= t.Need {
 		want.Granted = fit
-		m.short = first + float64(fit)*float64(t.Spacing)
+		m.short = max(first, float64(t.Hold)) + float64(fit)*float64(t.Spacing)
 	}
 	same(s, c, t.Reply, want)
 	m.expires = now + int64(max(0, m.short)) + int64(time.Minute)

@@ -102,7 +102,7 @@ func (s *stage) randomTokens() {
 		}
 		c := &store.Tokens{
 			Outcome: store.Outcome{Key: s.key("b")}, Spacing: 100 * time.Microsecond, Unit: 99_999.5,
-			Need: 1 + r.Int64N(3), Want: r.Int64N(12), Lead: time.Duration(r.Int64N(200)) * time.Microsecond,
+			Need: 1 + r.Int64N(3), Want: r.Int64N(12), Hold: time.Duration(r.Int64N(200)) * time.Microsecond,
 			Within: time.Duration(r.Int64N(2000)) * time.Microsecond,
 		}
 		switch r.IntN(50) {
