@@ -115,9 +115,12 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"cluster": {func(r *flow.Rule) {
 					if r.MemoryThreshold == 0 && r.Unit == "" && (!fair(r) || r.Relation != flow.Direct) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
+						if bucket(*r) {
+							r.Burst = 3 // required
+						}
 					}
 				}, func(r flow.Rule) bool {
-					return !warms(r) && !bucket(r) && r.Relation == flow.Direct
+					return !warms(r) && r.Relation == flow.Direct
 				}},
 			},
 		}.check(t)
@@ -175,10 +178,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 && r.Unit == "" { // they don't go together
+					bucket := r.Behavior == hotspot.TokenBucket
+					if (r.Burst == 0 || bucket) && r.Unit == "" { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
+						if bucket {
+							r.Burst = 3 // required
+						}
 					}
-				}, func(r hotspot.Rule) bool { return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict }},
+				}, func(r hotspot.Rule) bool { return r.Window == hotspot.Strict }},
 			},
 		}.check(t)
 	})

@@ -140,20 +140,23 @@ func (t *tokens) drain(now, n int64) (taken int64) {
 // remove removes the first n turns that are left at now, and returns their token: the time of the
 // last one, or a negative number if they are of several runs.
 func (t *tokens) remove(now, n int64) (token int64) {
-	var span []tokenRun
-	for n > 0 {
+	var span []tokenRun // of several runs
+	for {
 		r := &t.runs[0]
 		*r = t.at(*r, now)
-		if use := min(n, r.left); use > 0 {
-			span = append(span, r.take(use, t.spacing))
-			n -= use
-		}
+		taken := r.take(min(n, r.left), t.spacing)
 		if r.left == 0 {
 			t.runs = slices.Delete(t.runs, 0, 1)
 		}
-	}
-	if len(span) == 1 {
-		return span[0].end(t.spacing)
+		if n -= taken.left; n == 0 && span == nil {
+			return taken.end(t.spacing)
+		}
+		if taken.left > 0 {
+			span = append(span, taken)
+		}
+		if n == 0 {
+			break
+		}
 	}
 	if t.spans == nil {
 		t.spans = map[int64][]tokenRun{}
