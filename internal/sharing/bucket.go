@@ -339,6 +339,9 @@ func (t *Bucket) runsLowLocked(now int64) bool {
 // askForLocked records that a call has too few units, and reports whether a flush may send a command
 // for it.
 func (t *Bucket) askForLocked(now, n int64) bool {
+	if t.unreachableLocked() {
+		t.demand.short = 0 // all calls until now have been decided
+	}
 	t.demand.short += n
 	return t.m.mayAsk(t.cfg.Value, now) && t.postLocked(now)
 }

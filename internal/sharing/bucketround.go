@@ -220,7 +220,7 @@ func (t *Bucket) enter(x *waiter, now int64) {
 		x.decideLocked(false)
 	case t.unreachableLocked():
 		x.decideLocked(t.fallbackLocked(now, n, true))
-		t.demand.short += n
+		t.demand.short = n
 		t.postLocked(now)
 	case !t.m.mayWait(x, t.cfg.Value, now):
 		x.decideLocked(t.fallbackLocked(now, n, true))
@@ -277,21 +277,17 @@ func (t *Bucket) leave(now int64) {
 // member's own, with its share of the rate and of the size, at least one unit.
 //
 // Invariant: it is full no earlier than the store's would be, by the latest reply. units is the
-// number of turns that it gave out, which the store takes once it is back, unless the bucket has
+// number of turns that it gave out, and that the store takes once it is back, unless the bucket has
 // gained them meanwhile.
 //
 // The bucket's mutex guards it.
 type bucketFallback struct{ full, units int64 }
 
-// owes returns the turns that the store has to take for the fallback, gap apart in the fallback.
+// owes returns the turns that the store has to take for the fallback, whose turns are gap apart. It
+// forgets those that have been gained.
 func (f *bucketFallback) owes(now, gap int64) int64 {
-	if f.full <= now {
-		f.units = 0
-	}
-	if f.units == 0 {
-		return 0
-	}
-	return min(f.units, (f.full-now+gap-1)/gap)
+	f.units = min(f.units, (max(0, f.full-now)+gap-1)/gap)
+	return f.units
 }
 
 // paid records that the store has taken turns.
