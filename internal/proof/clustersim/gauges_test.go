@@ -259,3 +259,57 @@ func TestBuckets(t *testing.T) {
 	}
 	t.Logf("%d units", some)
 }
+
+// While some of the members of a token bucket are cut off, or the store is away, they use no more than
+// their shares beyond the limit; and no more than the limit once more as the store goes away or comes
+// back. All members have more traffic than fits.
+func TestBucketsWithoutTheStore(t *testing.T) {
+	const n, rate, burst = 8, 800.0, 799
+	for i := range uint64(size()) / 60 {
+		seed := *seed + i
+		w := NewWorld(seed)
+		r := w.Random
+		s := w.NewServer(0)
+		cut := []int{0, 3, n}[r.IntN(3)]
+		var used []int64
+		for k := range n {
+			l := s.NewLink(w.NewClock(time.Duration(r.Int64N(int64(time.Hour))), 1))
+			l.Latency, l.Jitter = 500*time.Microsecond, time.Millisecond
+			m := s.NewNode(l.clock, l, n)
+			b, err := m.Member.Bucket("b", sharing.BucketConfig{Interval: time.Second, Threshold: rate, Burst: burst, Rule: cluster.Rule{Scope: cluster.Global}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var next func()
+			next = func() {
+				l.clock.Call(func() {
+					need := []sharing.Need{{Limit: b, Units: 1}}
+					if err := m.Member.Fetch(context.Background(), b.Timeout(), need); err == nil && need[0].Got {
+						used = append(used, w.Now())
+					}
+				})
+				w.After(time.Duration(r.ExpFloat64()*float64(4*time.Millisecond)), next)
+			}
+			next()
+			if k < cut {
+				w.After(1500*time.Millisecond, func() { l.Cut = true })
+				w.After(3500*time.Millisecond, func() { l.Cut = false })
+			}
+		}
+		w.Run(6 * time.Second)
+		w.End()
+		bound := 1 + float64(cut)/n
+		if cut == n {
+			bound = 2 - 1.0/n
+		}
+		worst := 0.0
+		for i, from := range used {
+			for j := i; j < len(used); j += 20 {
+				worst = max(worst, float64(j-i+1)/(burst+1+float64(used[j]-from)/float64(time.Second)*rate))
+			}
+		}
+		if worst > bound || len(used) < 3000 {
+			t.Fatalf("seed %d: %d of %d members cut off: %.3f of the limit, at most %.3f; %d units", seed, cut, n, worst, bound, len(used))
+		}
+	}
+}
