@@ -284,7 +284,7 @@ func (t *Bucket) leave(now int64) {
 type bucketFallback struct{ full, units int64 }
 
 // owes returns the turns that the store has to take for the fallback, whose turns are gap apart. It
-// forgets those that have been gained.
+// forgets units that have been gained.
 func (f *bucketFallback) owes(now, gap int64) int64 {
 	f.units = min(f.units, (max(0, f.full-now)+gap-1)/gap)
 	return f.units
