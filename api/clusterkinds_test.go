@@ -531,11 +531,13 @@ func TestFiguresOfSharedTurnsAndPermits(t *testing.T) {
 // A rule that members can't share is refused with an explanation.
 func TestSharedTurnsThatCannotBeCounted(t *testing.T) {
 	for want, change := range map[string]func(*flow.Rule){
-		"in a cluster calls must be at least 1µs apart":        func(r *flow.Rule) { r.Threshold = 2e6 },
-		"in a cluster calls must be at most 24h0m0s apart":     func(r *flow.Rule) { r.Threshold, r.Interval = 0.5, 24*time.Hour },
-		"flow[0].cluster: has no meaning for behavior tokenBu": func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.TokenBucket, 0 },
-		"flow[0].cluster: has no meaning for behavior warmUpT": func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle },
-		"in a cluster must be at most":                         func(r *flow.Rule) { r.Threshold, r.Interval = 2e9, 24*time.Hour },
+		"in a cluster calls must be at least 1µs apart":                       func(r *flow.Rule) { r.Threshold = 2e6 },
+		"in a cluster calls must be at most 24h0m0s apart":                    func(r *flow.Rule) { r.Threshold, r.Interval = 0.5, 24*time.Hour },
+		"flow[0].burst: is 0, but in a cluster must be at least 1":            func(r *flow.Rule) { r.Behavior, r.MaxWait = flow.TokenBucket, 0 },
+		"flow[0].burst: is 1, but in a cluster must be at least 2":            func(r *flow.Rule) { r.Behavior, r.MaxWait, r.Threshold, r.Burst = flow.TokenBucket, 0, 100, 1 },
+		"flow[0].burst: is 7000000, which the bucket gains in more than 240h": func(r *flow.Rule) { r.Behavior, r.MaxWait, r.Threshold, r.Burst = flow.TokenBucket, 0, 7, 7_000_000 },
+		"flow[0].cluster: has no meaning for behavior warmUpT":                func(r *flow.Rule) { r.Behavior = flow.WarmUpThrottle },
+		"in a cluster must be at most":                                        func(r *flow.Rule) { r.Threshold, r.Interval = 2e9, 24*time.Hour },
 	} {
 		rule := turns
 		change(&rule)

@@ -280,7 +280,7 @@ func TestSharedValuesAreReloaded(t *testing.T) {
 // A rule on values that members can't share is refused with an explanation.
 func TestSharedValuesThatCannotBeCounted(t *testing.T) {
 	for want, change := range map[string]func(*hotspot.Rule){
-		"hotspot[0].cluster: has no meaning for behavior tokenBucket":          func(r *hotspot.Rule) { r.Behavior = hotspot.TokenBucket },
+		"hotspot[0].burst: is 0, but in a cluster must be at least 1":          func(r *hotspot.Rule) { r.Behavior = hotspot.TokenBucket },
 		"hotspot[0].cluster: has no meaning for burst":                         func(r *hotspot.Rule) { r.Burst = 3 },
 		"hotspot[0].interval: is 50ms, but in a cluster must be at least 80ms": func(r *hotspot.Rule) { r.Interval = 50 * time.Millisecond },
 		"hotspot[0].id: is required by cluster":                                func(r *hotspot.Rule) { r.ID = "" },

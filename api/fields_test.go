@@ -130,9 +130,12 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"cluster": {func(r *flow.Rule) {
 					if r.MemoryThreshold == 0 && r.Unit == "" && r.Notify == nil && (!fair(r) || r.Relation != flow.Direct) && (r.Burst == 0 || !throttles(*r)) {
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Open, Timeout: 10 * time.Millisecond}
+						if bucket(*r) {
+							r.Burst = 3 // required
+						}
 					}
 				}, func(r flow.Rule) bool {
-					return !warms(r) && !bucket(r) && r.Relation == flow.Direct && !quota(r)
+					return !warms(r) && r.Relation == flow.Direct && !quota(r)
 				}},
 			},
 		}.check(t)
@@ -202,12 +205,14 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"exceptions": {say: func(r *hotspot.Rule) { r.Exceptions = []hotspot.Exception{{Value: hotspot.ValueOf("x"), Threshold: 1}} }},
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
-					if r.Burst == 0 && r.Unit == "" && r.Notify == nil { // they don't go together
+					bucket := r.Behavior == hotspot.TokenBucket
+					if (r.Burst == 0 || bucket) && r.Unit == "" && r.Notify == nil { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
+						if bucket {
+							r.Burst = 3 // required
+						}
 					}
-				}, func(r hotspot.Rule) bool {
-					return r.Behavior != hotspot.TokenBucket && r.Window == hotspot.Strict && !quota(r)
-				}},
+				}, func(r hotspot.Rule) bool { return r.Window == hotspot.Strict && !quota(r) }},
 			},
 		}.check(t)
 	})

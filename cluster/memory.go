@@ -124,6 +124,8 @@ func newValue(c store.Command) value {
 		return new(memoryWindow)
 	case *store.Turn:
 		return new(memoryTurns)
+	case *store.Tokens:
+		return new(memoryTokens)
 	case *store.Permits:
 		return new(memoryPermits)
 	case *store.Presence:

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster/store"
@@ -30,6 +31,34 @@ func (v *memoryTurns) do(c store.Command, now int64) (keep time.Duration, ok boo
 		v.given, v.last = true, first+(t.Reply.Granted-t.Need)*int64(t.Spacing)
 	}
 	return time.Duration(max(0, v.last-now)) + max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing), true
+}
+
+// memoryTokens is the token bucket of [store.Tokens] in a [Memory].
+type memoryTokens struct {
+	full int64   // when it will be full, or was
+	unit float64 // of the latest command; 0 before the first
+	at   int64   // time of the latest command
+}
+
+func (v *memoryTokens) do(c store.Command, now int64) (keep time.Duration, ok bool) {
+	t, ok := c.(*store.Tokens)
+	if !ok {
+		return 0, false
+	}
+	if v.unit == 0 {
+		v.full = now
+	} else if v.full += min(0, now-v.at); v.full > now && v.unit != t.Unit {
+		v.full = now + int64(min(math.Ceil(float64(v.full-now)*(t.Unit/v.unit)), 1<<52))
+	}
+	v.unit, v.at = t.Unit, now
+	t.Reply = store.TurnReply{Wait: time.Duration(max(0, v.full-now)), Now: now}
+	if t.Reply.Wait <= t.Within {
+		n := min(max(t.Need, t.Want), int64((t.Within-t.Reply.Wait)/t.Spacing)+1)
+		if n >= t.Need {
+			t.Reply.Granted, v.full = n, now+int64(max(t.Reply.Wait, t.Hold))+n*int64(t.Spacing)
+		}
+	}
+	return time.Duration(max(0, v.full-now)) + time.Minute, true
 }
 
 // memoryPermits is the semaphore of [store.Permits] in a [Memory].

@@ -65,6 +65,8 @@ func (e *leased) share(origin string) family.Shared {
 		return family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: r.Threshold, Rule: r.Cluster}, e.refusal)
 	case r.Behavior == Throttle:
 		return family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: r.Threshold, Rule: r.Cluster}, r.MaxWait, e.refusal)
+	case r.Behavior == TokenBucket:
+		return family.NewSharedBucket(m, key, r.Unit, sharing.BucketConfig{Interval: r.Interval, Threshold: r.Threshold, Burst: int64(r.Burst), Rule: r.Cluster}, e.refusal)
 	}
 	return family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: r.Threshold, Rule: r.Cluster}, true, 0, e.refusal)
 }

@@ -135,7 +135,8 @@ type Rule struct {
 	// WarmUp.
 	Window Window `yaml:"strict,omitempty"`
 	// Cluster makes several processes share the limit, and determines how. The zero value keeps it
-	// local to this process. Needs an ID, relation Direct, and behavior Reject or Throttle.
+	// local to this process. Needs an ID, relation Direct, and behavior Reject, Throttle or
+	// TokenBucket; then Burst is at least what the bucket gains in the timeout.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
 	// Notify lists shares of the limit, as in ["80%", "100%"], at most 4: when use reaches one, the log
 	// and the listeners of api.Guard.OnNotice get a notice, at most once per Interval. Only with metric
@@ -323,9 +324,6 @@ func (r Rule) checkNumbers() error {
 			return spec.BadField("buckets", "%v", err)
 		}
 	}
-	if err := r.checkSharedNumbers(); err != nil {
-		return err
-	}
 	if r.Behavior.warmsUp() {
 		if err := spec.CheckDuration("warmUpPeriod", r.WarmUpPeriod, MinWarmUpPeriod, MaxWarmUpPeriod); err != nil {
 			return err
@@ -351,7 +349,7 @@ func (r Rule) checkNumbers() error {
 			return err
 		}
 	}
-	return cmp.Or(r.checkUnitNumbers(), r.checkMemory())
+	return cmp.Or(r.checkSharedNumbers(), r.checkUnitNumbers(), r.checkMemory())
 }
 
 func (r Rule) shape() stat.Shape {

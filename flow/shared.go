@@ -22,9 +22,7 @@ func (r Rule) checkShared() error {
 	case r.Relation != Direct:
 		local = fmt.Sprintf("relation %s: each process counts other resources and single contexts on its own; remove it, or set relation to direct", r.Relation)
 	case r.Behavior.warmsUp():
-		local = fmt.Sprintf("behavior %s: each process warms up on its own; remove it, or set behavior to reject or throttle", r.Behavior)
-	case r.Behavior == TokenBucket:
-		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
+		local = fmt.Sprintf("behavior %s: each process warms up on its own; remove it, or set behavior to reject, throttle or tokenBucket", r.Behavior)
 	case r.Per != spec.PerNone:
 		local = "per: stores know intervals, but not the periods of a calendar; remove it, or replace per by interval"
 	case r.MemoryThreshold != 0:
@@ -43,6 +41,8 @@ func (r Rule) checkSharedNumbers() error {
 		return nil
 	case r.Unit != "" && r.windowed():
 		return cmp.Or(r.Cluster.CheckWindow(r.shape(), 0), family.CheckSharedUnits(r.Threshold))
+	case r.Behavior == TokenBucket:
+		return family.CheckSharedBucket(r.Cluster, r.Threshold, r.Interval, r.Burst, r.Unit != "")
 	case r.Unit != "":
 		return family.CheckSharedUnits(r.Threshold)
 	case r.Metric == Concurrency:

@@ -24,14 +24,12 @@ func (r Rule) checkShared() error {
 	local := ""
 	switch {
 	case !r.Shared():
-	case r.Behavior == TokenBucket:
-		local = "behavior tokenBucket: members share windows, turns and permits, but each process has its own tokens; remove it, or set behavior to reject or throttle"
 	case r.Window != Strict:
 		local = "strict: false: members share strict windows; remove it, or strict"
 	case r.Per != spec.PerNone:
 		local = "per: stores know intervals, but not the periods of a calendar; remove it, or replace per by interval"
-	case r.Burst != 0:
-		local = "burst: members share windows and turns, which save up no units; remove it, or burst"
+	case r.Burst != 0 && r.Behavior != TokenBucket:
+		local = "burst: members share windows and turns, which save up no units; remove it, or burst, or set behavior to tokenBucket"
 	}
 	if local != "" {
 		return spec.BadField("cluster", "has no meaning for %s", local)
@@ -44,6 +42,8 @@ func (r Rule) checkSharedLimit(threshold float64) error {
 	switch {
 	case !r.Shared():
 		return nil
+	case r.Behavior == TokenBucket:
+		return family.CheckSharedBucket(r.Cluster, threshold, r.Interval, r.Burst, r.Unit != "")
 	case r.Unit != "" && (r.Metric == Concurrency || r.Behavior == Throttle):
 		return family.CheckSharedUnits(threshold)
 	case r.Metric == Concurrency:
@@ -144,6 +144,8 @@ func (c *controller) newLeaseLocked(x *cell, q *quota, number int) *valueLease {
 		l.Shared = family.NewSharedSemaphore(m, key, r.Unit, sharing.SemaphoreConfig{Threshold: q.limit, Rule: r.Cluster, Value: true}, says)
 	case r.Behavior == Throttle && !q.none:
 		l.Shared = family.NewSharedThrottle(m, key, r.Unit, sharing.ThrottleConfig{Interval: r.Interval, Threshold: q.limit, Rule: r.Cluster, Value: true}, r.MaxWait, says)
+	case r.Behavior == TokenBucket && !q.none:
+		l.Shared = family.NewSharedBucket(m, key, r.Unit, sharing.BucketConfig{Interval: r.Interval, Threshold: q.limit, Burst: int64(r.Burst), Rule: r.Cluster, Value: true}, says)
 	default:
 		l.Shared = family.NewSharedWindow(m, key, r.Unit, sharing.WindowConfig{Shape: r.shape(), Threshold: q.limit, Rule: r.Cluster, Value: true}, false, number, says)
 	}

@@ -29,6 +29,8 @@ func (s *scripts) encode(c store.Command) (call, error) {
 		return s.encodeTake(key, c)
 	case *store.Turn:
 		return s.encodeTurn(key, c)
+	case *store.Tokens:
+		return s.encodeTokens(key, c)
 	case *store.Permits:
 		args := []any{c.Member, c.Seq, clamped(c.Limit), clamped(c.Claim), clamped(c.Need), clamped(c.Want), micro(c.Expiry)}
 		return newCall(s.permits, []any{key, key + ":expiries"}, args, 4, func(n []int64) {
@@ -74,6 +76,18 @@ func (s *scripts) encodeTurn(key string, c *store.Turn) (call, error) {
 	}
 	args := []any{int64(c.Spacing), c.Need, c.Want, min(clamped(int64(c.Within)), most/2)}
 	return newCall(s.turn, []any{key}, args, 3, func(n []int64) {
+		c.Reply = store.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
+	}), nil
+}
+
+func (s *scripts) encodeTokens(key string, c *store.Tokens) (call, error) {
+	units := max(c.Need, c.Want)
+	if c.Spacing < 1 || c.Need < 1 || units > most/2/int64(c.Spacing) || !(c.Unit > 0) || math.IsInf(c.Unit, 1) {
+		return call{}, fmt.Errorf("%d units of a bucket, %v apart, at %v ns: %w", units, c.Spacing, c.Unit, store.ErrNotExecuted)
+	}
+	within := func(d time.Duration) int64 { return min(clamped(int64(d)), most/2) }
+	args := []any{int64(c.Spacing), c.Need, c.Want, within(c.Hold), within(c.Within), strconv.FormatFloat(c.Unit, 'g', -1, 64)}
+	return newCall(s.tokens, []any{key}, args, 3, func(n []int64) {
 		c.Reply = store.TurnReply{Granted: n[0], Wait: time.Duration(n[1]), Now: nano(n[2])}
 	}), nil
 }

@@ -68,12 +68,23 @@ return {now, head, epoch}
 
 // Mistaken is like [Movable], but with a mistake in the script for windows.
 func Mistaken(client redis.UniversalClient, old, mistake string) *Store {
-	if strings.Count(takeBody, old) != 1 {
+	s := Movable(client)
+	s.scripts.take = makeScript(clock+movableClock, mistaken(takeBody, old, mistake))
+	return s
+}
+
+// MistakenTokens is like [Movable], but with a mistake in the script for token buckets.
+func MistakenTokens(client redis.UniversalClient, old, mistake string) *Store {
+	s := Movable(client)
+	s.scripts.tokens = makeScript(clock+movableClock+text, mistaken(tokensBody, old, mistake))
+	return s
+}
+
+func mistaken(script, old, mistake string) string {
+	if strings.Count(script, old) != 1 {
 		panic("the script must contain this once: " + old)
 	}
-	s := Movable(client)
-	s.scripts.take = makeScript(clock+movableClock, strings.Replace(takeBody, old, mistake, 1))
-	return s
+	return strings.Replace(script, old, mistake, 1)
 }
 
 var SlotOf = slotOf

@@ -22,6 +22,9 @@ var takeBody string
 //go:embed lua/turn.lua
 var turnBody string
 
+//go:embed lua/tokens.lua
+var tokensBody string
+
 //go:embed lua/permits.lua
 var permitsBody string
 
@@ -32,12 +35,12 @@ var presenceBody string
 type script struct{ text, sha string }
 
 // scripts holds one script for each kind of command.
-type scripts struct{ take, turn, permits, presence script }
+type scripts struct{ take, turn, tokens, permits, presence script }
 
 // makeScripts returns the scripts, each with the prelude before it.
 func makeScripts(prelude string) *scripts {
 	return &scripts{
-		take: makeScript(prelude, takeBody), turn: makeScript(prelude+text, turnBody),
+		take: makeScript(prelude, takeBody), turn: makeScript(prelude+text, turnBody), tokens: makeScript(prelude+text, tokensBody),
 		permits: makeScript(prelude+text, permitsBody), presence: makeScript(prelude+text, presenceBody),
 	}
 }

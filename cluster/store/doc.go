@@ -2,10 +2,11 @@
 // programs don't import it: only authors of stores do. Programs that use a store need package
 // cluster.
 //
-// A store executes four kinds of [Command], each on one key and atomically:
+// A store executes five kinds of [Command], each on one key and atomically:
 //
 //	Take      leases units of a window, and takes back unspent units
 //	Turn      leases turns of a throttle
+//	Tokens    leases units of a token bucket
 //	Permits   sets how many permits of a semaphore a member holds
 //	Presence  announces a member, and counts the members
 //

@@ -38,7 +38,7 @@ type Starter interface {
 	Start(ctx context.Context, batch []Command, done func())
 }
 
-// Command is a [Take], a [Turn], a [Permits] or a [Presence].
+// Command is a [Take], a [Turn], a [Tokens], a [Permits] or a [Presence].
 type Command interface {
 	// Result returns the part that all commands have: the key and the error.
 	Result() *Outcome
@@ -228,11 +228,45 @@ type Turn struct {
 	Reply TurnReply
 }
 
-// TurnReply is the store's reply to a [Turn].
+// TurnReply is the store's reply to a [Turn] or a [Tokens].
 type TurnReply struct {
-	Granted int64         // units: 0, or the larger of Need and Want
+	Granted int64         // units; of a Turn, 0 or the larger of Need and Want
 	Wait    time.Duration // until the first turn, even if it was not given
 	Now     int64         // see TakeReply
+}
+
+// Tokens leases units of a token bucket. Each unit has a turn, Spacing after the one before. Its
+// member uses it by then, and earlier by at most the time in which the bucket gains its burst. So the
+// units that are used in any interval have their turns in that interval and that time after it: no
+// more than the burst, one, and as many as the bucket gains in the interval.
+//
+// The store keeps the time at which the bucket will be full, which is Spacing after the latest turn
+// it gave out, and the Unit of the latest command. It executes these steps in order:
+//
+//  1. If the clock was set back since the latest command, the bucket is full earlier by the same
+//     amount. If the bucket isn't full and the latest command's Unit was another, the time until it
+//     is full is multiplied by the quotient of this Unit and that one, and rounded up, to at most
+//     2^52 ns: it is short of as many units as before.
+//  2. The first turn comes once the bucket is full, or now; each further turn is Spacing after the
+//     one before. Turns later than Within from now are not given. If fewer than Need remain, none
+//     is given; otherwise max(Need, Want) at most.
+//  3. If some were given, the bucket will be full Spacing after the last one; and if the first turn
+//     was to come in less than Hold, later by the difference: the member may use it until then, and
+//     delay all others by as much.
+//
+// A command that is executed twice takes units twice, and those of one reply are lost. The store
+// remembers the bucket until it is full, and for at least a minute after that.
+type Tokens struct {
+	Outcome
+	Unit    float64       // time in which the bucket gains a unit, in nanoseconds, more than 0
+	Spacing time.Duration // between two turns, from 1 ns to 24 h
+	Need    int64         // at least 1; Need × Spacing is below 2^52 ns, 52 days
+	Want    int64         // units in total, if more than Need; the same bound holds
+	Hold    time.Duration // so that the first turn doesn't pass before the reply arrives
+	Within  time.Duration
+
+	// Reply has the wait until the first turn even if that was not given.
+	Reply TurnReply
 }
 
 // Permits sets the number of permits of a semaphore that the member holds. The number is absolute:

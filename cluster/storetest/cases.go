@@ -166,6 +166,7 @@ var cases = []struct {
 		w.take(1, 1, 1)
 		for _, c := range []store.Command{
 			&store.Turn{Outcome: store.Outcome{Key: w.name}, Spacing: time.Second, Need: 1},
+			&store.Tokens{Outcome: store.Outcome{Key: w.name}, Unit: 1e9, Spacing: time.Second, Need: 1},
 			&store.Permits{Outcome: store.Outcome{Key: w.name}, Caller: s.caller(1), Limit: 1, Need: 1, Want: 1, Expiry: time.Second},
 			&store.Presence{Outcome: store.Outcome{Key: w.name}, Caller: s.caller(1), Expiry: time.Second},
 		} {
@@ -175,6 +176,12 @@ var cases = []struct {
 			}
 		}
 		s.equal("granted after it", w.take(1, 1, 1), 1)
+		key := store.Outcome{Key: s.key("b")}
+		s.do(&store.Tokens{Outcome: key, Unit: 1e9, Spacing: time.Second, Need: 1})
+		turn := &store.Turn{Outcome: key, Spacing: time.Second, Need: 1}
+		if s.store.Do(s.Context(), []store.Command{turn}); !errors.Is(turn.Err, store.ErrForeign) {
+			s.Errorf("a turn of a bucket: %v", turn.Err)
+		}
 	}},
 	{name: "every command gets its reply, even after the deadline", run: func(s *stage) {
 		w := s.window("k", s.hours(2, false), 10)
@@ -194,6 +201,42 @@ var cases = []struct {
 		s.equal("no time to wait", turn(1, 1, time.Minute).Granted, 0)
 		s.equal("some in a row", turn(1, 5, 2*time.Hour).Granted, 5)
 		s.equal("after those", int64(turn(2, 2, 10*time.Hour).Wait.Round(time.Hour)), int64(7*time.Hour))
+	}},
+	{name: "a bucket gives its burst at once", run: func(s *stage) {
+		take := func(unit float64, need, want int64, within time.Duration) store.TurnReply {
+			c := &store.Tokens{Outcome: store.Outcome{Key: s.key("b")}, Unit: unit * float64(time.Hour), Spacing: time.Duration(unit * float64(time.Hour)),
+				Need: need, Want: want, Within: within}
+			s.do(c)
+			return c.Reply
+		}
+		s.equal("more than it holds", take(1, 11, 11, 9*time.Hour+59*time.Minute).Granted, 0)
+		r := take(1, 1, 4, 9*time.Hour+59*time.Minute)
+		s.equal("some", r.Granted, 4)
+		s.equal("the first", int64(r.Wait), 0)
+		s.equal("more than the remainder", take(1, 7, 9, 9*time.Hour+59*time.Minute).Granted, 0)
+		s.equal("the remainder", take(1, 6, 9, 9*time.Hour+59*time.Minute).Granted, 6)
+		r = take(1, 1, 9, 9*time.Hour+59*time.Minute)
+		s.equal("of nothing", r.Granted, 0)
+		s.equal("the next turn", int64(r.Wait.Round(time.Hour)), int64(10*time.Hour))
+		s.equal("at half the rate", int64(take(2, 1, 1, 0).Wait.Round(time.Hour)), int64(20*time.Hour))
+		s.equal("a debt", take(1, 3, 3, 50*24*time.Hour).Granted, 3)
+		s.equal("after it", int64(take(1, 1, 1, 0).Wait.Round(time.Hour)), int64(13*time.Hour))
+	}},
+	{name: "the turns of a bucket that is full may be used later", run: func(s *stage) {
+		take := func(need int64) store.TurnReply {
+			c := &store.Tokens{Outcome: store.Outcome{Key: s.key("b")}, Unit: float64(time.Hour), Spacing: time.Hour, Need: need,
+				Hold: 30 * time.Minute, Within: 119 * time.Minute}
+			s.do(c)
+			return c.Reply
+		}
+		s.equal("more than it holds", take(3).Granted, 0)
+		r := take(1)
+		s.equal("granted", r.Granted, 1)
+		s.equal("the first", int64(r.Wait), 0)
+		r = take(1)
+		s.equal("one more", r.Granted, 1)
+		s.equal("after that was used", int64(r.Wait.Round(time.Minute)), int64(90*time.Minute))
+		s.equal("the next", int64(take(1).Wait.Round(time.Minute)), int64(150*time.Minute))
 	}},
 	{name: "permits are absolute", run: func(s *stage) {
 		ask := func(member, claim, need, want int64) *store.Permits {
@@ -235,6 +278,7 @@ var cases = []struct {
 		}
 	}},
 	{name: "random turns", run: (*stage).randomTurns},
+	{name: "random tokens", run: (*stage).randomTokens},
 	{name: "random permits", run: (*stage).randomPermits},
 
 	{name: "a clock that is set back stands still", moves: true, run: func(s *stage) {
@@ -379,6 +423,26 @@ var cases = []struct {
 		s.equal("many units", turn(1000).Granted, 1000)
 		s.cfg.Advance(999 * spacing)
 		s.equal("as many, too soon", int64(turn(1000).Wait), int64(spacing))
+	}},
+	{name: "a bucket is kept until it is full", moves: true, run: func(s *stage) {
+		take := func(need int64) int64 {
+			c := &store.Tokens{Outcome: store.Outcome{Key: s.key("b")}, Unit: float64(24 * time.Hour), Spacing: 24 * time.Hour, Need: need, Within: 4 * 24 * time.Hour}
+			s.do(c)
+			return c.Reply.Granted
+		}
+		s.equal("all", take(5), 5)
+		for range 3 {
+			s.cfg.Advance(2 * time.Minute)
+			s.equal("minutes later", take(1), 0)
+		}
+		s.cfg.Advance(24*time.Hour - 6*time.Minute)
+		s.equal("a day later", take(1), 1)
+		s.cfg.Advance(-time.Hour)
+		s.equal("when the clock was set back", take(1), 0)
+		s.cfg.Advance(23 * time.Hour)
+		s.equal("an hour before the next", take(1), 0)
+		s.cfg.Advance(time.Hour)
+		s.equal("the next", take(1), 1)
 	}},
 	{name: "permits of a member that is gone expire", moves: true, run: func(s *stage) {
 		ask := func(member int64) int64 {

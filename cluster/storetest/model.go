@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math"
 	"time"
 
 	"github.com/penstock-go/penstock/cluster/store"
@@ -18,6 +19,8 @@ func newModel(c store.Command) model {
 		return new(takes)
 	case *store.Turn:
 		return new(turns)
+	case *store.Tokens:
+		return new(tokens)
 	case *store.Permits:
 		return &permits{held: map[int64]int64{}, seq: map[int64]int64{}, expires: map[int64]int64{}}
 	default:
@@ -197,6 +200,40 @@ func (m *turns) check(s *stage, c store.Command) {
 	}
 	same(s, c, t.Reply, want)
 	m.expires = max(now, m.last) + int64(max(time.Minute, t.Within+time.Duration(max(64, t.Need))*t.Spacing))
+}
+
+// tokens is the units that a bucket is short of, in the time in which it gains them.
+type tokens struct {
+	short   float64 // nanoseconds, at the time at; below 0 once it has been full for so long
+	unit    float64
+	at      int64
+	expires int64
+}
+
+func (m *tokens) check(s *stage, c store.Command) {
+	t := c.(*store.Tokens)
+	now := t.Reply.Now
+	if m.unit == 0 || now >= m.expires { // a full bucket is as good as none
+		m.short, m.unit = 0, t.Unit
+	} else if now > m.at {
+		m.short -= float64(now - m.at)
+	}
+	if m.short > 0 && m.unit != t.Unit {
+		m.short = min(math.Ceil(m.short*(t.Unit/m.unit)), 1<<52)
+	}
+	m.at, m.unit = now, t.Unit
+	first := max(m.short, 0)
+	want := store.TurnReply{Now: now, Wait: time.Duration(first)}
+	fit := int64(0)
+	for first+float64(fit)*float64(t.Spacing) <= float64(t.Within) && fit < max(t.Need, t.Want) {
+		fit++
+	}
+	if fit >= t.Need {
+		want.Granted = fit
+		m.short = max(first, float64(t.Hold)) + float64(fit)*float64(t.Spacing)
+	}
+	same(s, c, t.Reply, want)
+	m.expires = now + int64(max(0, m.short)) + int64(time.Minute)
 }
 
 // permits holds each member's permits.

@@ -92,6 +92,29 @@ func (s *stage) randomTurns() {
 	}
 }
 
+// randomTokens asks for units of a bucket that gains them about as fast as commands take them, and
+// whose rate changes.
+func (s *stage) randomTokens() {
+	r := s.random
+	for range s.cfg.Commands {
+		if s.cfg.Advance != nil {
+			s.cfg.Advance(time.Duration(r.Int64N(500)-50) * time.Microsecond)
+		}
+		c := &store.Tokens{
+			Outcome: store.Outcome{Key: s.key("b")}, Spacing: 100 * time.Microsecond, Unit: 99_999.5,
+			Need: 1 + r.Int64N(3), Want: r.Int64N(12), Hold: time.Duration(r.Int64N(200)) * time.Microsecond,
+			Within: time.Duration(r.Int64N(2000)) * time.Microsecond,
+		}
+		switch r.IntN(50) {
+		case 0:
+			c.Spacing, c.Unit = 33333*time.Nanosecond, 1e5/3
+		case 1:
+			c.Need, c.Within = 20, time.Second // a debt
+		}
+		s.do(c)
+	}
+}
+
 // randomPermits makes members join, ask, give back and fall silent.
 func (s *stage) randomPermits() {
 	r := s.random

@@ -36,6 +36,7 @@ type (
 	Command struct {
 		Take     *store.Take
 		Turn     *store.Turn
+		Tokens   *store.Tokens
 		Permits  *store.Permits
 		Presence *store.Presence
 	}
@@ -47,6 +48,8 @@ func (c Command) of() store.Command {
 		return c.Take
 	case c.Turn != nil:
 		return c.Turn
+	case c.Tokens != nil:
+		return c.Tokens
 	case c.Permits != nil:
 		return c.Permits
 	default:
@@ -105,6 +108,8 @@ func (d *dialed) do(ctx context.Context, batch []store.Command) error {
 			in.Commands = append(in.Commands, Command{Take: c})
 		case *store.Turn:
 			in.Commands = append(in.Commands, Command{Turn: c})
+		case *store.Tokens:
+			in.Commands = append(in.Commands, Command{Tokens: c})
 		case *store.Permits:
 			in.Commands = append(in.Commands, Command{Permits: c})
 		case *store.Presence:
@@ -127,6 +132,8 @@ func (d *dialed) do(ctx context.Context, batch []store.Command) error {
 			c.Reply = out.Commands[i].Take.Reply
 		case *store.Turn:
 			c.Reply = out.Commands[i].Turn.Reply
+		case *store.Tokens:
+			c.Reply = out.Commands[i].Tokens.Reply
 		case *store.Permits:
 			c.Reply = out.Commands[i].Permits.Reply
 		case *store.Presence:

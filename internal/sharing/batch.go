@@ -182,6 +182,9 @@ func checked(c store.Command, err error) error {
 	case *store.Turn:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Wait >= 0 && r.Granted >= 0 && r.Granted <= max(c.Need, c.Want)
+	case *store.Tokens:
+		r := &c.Reply
+		ok = r.Now != 0 && r.Wait >= 0 && (r.Granted == 0 || r.Granted >= c.Need && r.Granted <= max(c.Need, c.Want) && r.Wait <= c.Within)
 	case *store.Permits:
 		r := &c.Reply
 		ok = r.Now != 0 && r.Held >= 0 && r.Held <= max(c.Claim, c.Need, c.Want) && r.Total >= 0 && (r.Active == 0 || isMembers(r.Active))

@@ -23,7 +23,8 @@
 //
 // The files are transcripts that tests replay; read them first. A [Semaphore] has permits, a
 // permitDemand and a permitRound (testdata/permits.txt); a [Throttle] has turns, a turnDemand, a
-// turnRound and a turnFallback (testdata/turns.txt). The methods of the limits hold the mutex and
+// turnRound and a turnFallback (testdata/turns.txt). A [Bucket] has tokens, a turnDemand, a
+// bucketRound and a bucketFallback (testdata/tokens.txt). The methods of the limits hold the mutex and
 // connect the parts.
 //
 // # Why no window is over its limit

@@ -18,7 +18,7 @@ type Need struct {
 
 	// Got reports that the call has the units; if false after Fetch, the call is refused.
 	Got   bool
-	Token int64         // for Window.Cancel
+	Token int64         // for Window.Cancel or Bucket.Cancel
 	Wait  time.Duration // the call may run after this time
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shown"
 )
 
-// Limit is a [Window], a [Throttle] or a [Semaphore].
+// Limit is a [Window], a [Throttle], a [Bucket] or a [Semaphore].
 type Limit interface {
 	// Timeout is the longest that a call waits for the store.
 	Timeout() time.Duration

@@ -26,6 +26,7 @@ func TestScenarios(t *testing.T) {
 		"fallback": fallbackScript,
 		"permits":  permitsScript,
 		"turns":    turnsScript,
+		"tokens":   tokensScript,
 	}
 	for name, part := range parts {
 		t.Run(name, func(t *testing.T) {

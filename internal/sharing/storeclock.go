@@ -40,6 +40,13 @@ func (m *Member) storeTime(s *shard, now int64) int64 {
 	return now + (s.clock.low+s.clock.high)/2
 }
 
+// trip returns the time that the latest reply of a shard took, or 0 if there was none.
+func (m *Member) trip(s *shard) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Duration(s.clock.high - s.clock.low)
+}
+
 // saysNow returns the store's time at the last command of the batch that it executed.
 func saysNow(batch []store.Command) (now int64, ok bool) {
 	for _, c := range batch {
@@ -51,6 +58,8 @@ func saysNow(batch []store.Command) (now int64, ok bool) {
 		case *store.Take:
 			now = c.Reply.Now
 		case *store.Turn:
+			now = c.Reply.Now
+		case *store.Tokens:
 			now = c.Reply.Now
 		case *store.Permits:
 			now = c.Reply.Now

@@ -157,6 +157,9 @@ func clone(batch []store.Command) []store.Command {
 		case *store.Turn:
 			x := *c
 			copies[i] = &x
+		case *store.Tokens:
+			x := *c
+			copies[i] = &x
 		case *store.Permits:
 			x := *c
 			copies[i] = &x

@@ -38,6 +38,43 @@ var clusterRows = []row{
 		test:        "go test -run ^TestExact$ ./internal/proof/clustersim",
 	},
 	{
+		invariant:   "A unit of a shared token bucket is used at most slack before its turn, counted from the reply's arrival.",
+		declaration: "internal/sharing.tokens.add",
+		old:         `begin := received + t.lag`,
+		new:         `begin := sent + t.lag`,
+		test:        "go test -run ^TestBuckets$ ./internal/proof/clustersim",
+	},
+	{
+		invariant:   "A unit of a shared token bucket is used before its turn has passed, counted from the command's sending.",
+		declaration: "internal/sharing.tokens.at",
+		old:         `if r.next < earliest {`,
+		new:         `if false {`,
+		test:        "go test -run ^TestBuckets$ ./internal/proof/clustersim",
+	},
+	{
+		invariant:   "Units of a shared token bucket that a call gives back in parts come back once.",
+		declaration: "internal/sharing.tokens.giveBack",
+		old: `others = token - n*t.spacing
+		if others`,
+		new: `others = token
+		if others-n*t.spacing`,
+		test: "go test -run ^TestSettledUnitsOfABucket$ ./internal/sharing",
+	},
+	{
+		invariant:   "A shared token bucket of another rate is short of as many units as before.",
+		declaration: "cluster.memoryTokens.do",
+		old:         `v.full > now && v.unit != t.Unit`,
+		new:         `false`,
+		test:        "go test -run ^TestMemoryIsAStore$ ./cluster",
+	},
+	{
+		invariant:   "The store takes the units of a shared token bucket that a member gave out without it.",
+		declaration: "internal/sharing.Bucket.chargeFallbackLocked",
+		old:         `t.fallback.units+n`,
+		new:         `t.fallback.units`,
+		test:        "go test -run ^TestBucketWithoutTheStore$ ./internal/sharing",
+	},
+	{
 		invariant:   "A call spends a lane's credit only before the end of its own lease.",
 		declaration: "internal/sharing.lease.take",
 		old: `
