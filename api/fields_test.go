@@ -170,6 +170,11 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 						r.Notify = []string{"80%", "100%"}
 					}
 				}, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS && r.Behavior == hotspot.Reject }},
+				"lockout": {func(r *hotspot.Rule) {
+					if !r.Cluster.Shared() { // they don't go together
+						r.Lockout = hotspot.Lockout{After: 2, For: time.Minute}
+					}
+				}, func(r hotspot.Rule) bool { return r.Metric == hotspot.QPS && !quota(r) }},
 				"limitsFromCode": {say: func(r *hotspot.Rule) { r.ID, r.LimitsFromCode = "mine", true }},
 				"missing":        {say: func(r *hotspot.Rule) { r.Missing = hotspot.MissingShared }},
 				"threshold":      {say: func(r *hotspot.Rule) { r.Threshold = 7 }},
@@ -206,7 +211,7 @@ func TestFieldsThatAreNotRead(t *testing.T) {
 				"maxValues":  {say: func(r *hotspot.Rule) { r.MaxValues = 12 }},
 				"cluster": {func(r *hotspot.Rule) {
 					bucket := r.Behavior == hotspot.TokenBucket
-					if (r.Burst == 0 || bucket) && r.Unit == "" && r.Notify == nil { // they don't go together
+					if (r.Burst == 0 || bucket) && r.Unit == "" && r.Notify == nil && r.Lockout == (hotspot.Lockout{}) { // they don't go together
 						r.ID, r.Cluster = "mine", cluster.Rule{Scope: cluster.PerMember, OnFailure: cluster.Closed, Timeout: time.Millisecond}
 						if bucket {
 							r.Burst = 3 // required

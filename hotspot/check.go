@@ -134,18 +134,18 @@ func (c *controller) ask(now int64, v argument.Value, n int64, first bool, p *pl
 	if x != nil && c.moves {
 		q = c.limitLocked(x, p, q, now)
 	}
-	if c.fitsLocked(s, x, &v, now, n, q, first) {
+	if _, locked := c.lockedOutLocked(x, now); !locked && c.fitsLocked(s, x, &v, now, n, q, first) {
 		return nil
 	}
 	if x == nil {
 		c.found(&v)
 		x = &s.rest
-		if q != &c.quota || c.asks { // a value that an exception matches should be visible
+		if q != &c.quota || c.asks || c.rule.locksOut() { // a value that an exception matches should be visible
 			x = s.obtainLocked(v, hash, now, q, c)
 			q = c.limitLocked(x, p, q, now)
 		}
 	}
-	x.refused++
+	c.refusedLocked(x, now)
 	x.heat.add(now, min(n, maxHeat))
 	return c.refuseLocked(x, n, q)
 }
@@ -291,9 +291,12 @@ func (c *controller) grant(now int64, v argument.Value, n int64, p *plan) (held 
 // decideLocked completes grant after the cell is found.
 func (c *controller) decideLocked(x *cell, now, n int64, q *quota) (held engine.Reservation, block *core.BlockError) {
 	x.heat.add(now, n)
-	held, ok := c.takeFromLocked(x, now, n, q)
+	ok := false
+	if _, locked := c.lockedOutLocked(x, now); !locked {
+		held, ok = c.takeFromLocked(x, now, n, q)
+	}
 	if !ok {
-		x.refused++
+		c.refusedLocked(x, now)
 		return held, c.refuseLocked(x, n, q)
 	}
 	x.passed++
@@ -312,13 +315,13 @@ func (c *controller) takeTurn(inv *engine.Invocation, v argument.Value, n int64)
 		q = c.limitLocked(x, p, q, now)
 	}
 	x.heat.add(now, n)
-	if !q.none {
+	if _, locked := c.lockedOutLocked(x, now); !locked && !q.none {
 		if wait, ok := inv.TakeTurn(x.turnsLocked(now, q), q.cost(n), c.rule.MaxWait, c.rule.Mode != spec.Shadow); ok {
 			x.passed++
 			return wait, nil
 		}
 	}
-	x.refused++
+	c.refusedLocked(x, now)
 	return 0, c.refuseLocked(x, n, q)
 }
 

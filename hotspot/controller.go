@@ -172,7 +172,7 @@ func (c *controller) soleKey(inv *engine.Invocation) (v *argument.Value, sole bo
 
 // plain reports whether the rule is enforced for every call, and has a bucket for each value.
 func (c *controller) plain() bool {
-	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.calendar == nil && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0
+	return c.rule.Mode == spec.Enforce && c.rule.fills() && c.calendar == nil && c.rule.Unit == "" && c.home == nil && len(c.rule.Notify) == 0 && !c.rule.locksOut()
 }
 
 // sole returns the value of a call that has at most one, or nil if it has none.
@@ -200,7 +200,7 @@ func (c *controller) sole(inv *engine.Invocation) (v *argument.Value, sole bool)
 // new.
 func (c *controller) forgettableLocked(x *cell, now int64) bool {
 	switch {
-	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(now):
+	case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(c, now):
 		return false
 	case c.rule.leases():
 		return true

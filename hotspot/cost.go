@@ -98,9 +98,13 @@ func (c *controller) takeCost(inv *engine.Invocation, v argument.Value, n int64)
 		q = c.limitLocked(x, p, q, now)
 	}
 	x.heat.add(now, min(n, maxHeat))
-	held, wait, ok := c.takeCostLocked(inv, x, n, q)
+	var held engine.Reservation
+	ok := false
+	if _, locked := c.lockedOutLocked(x, now); !locked {
+		held, wait, ok = c.takeCostLocked(inv, x, n, q)
+	}
 	if !ok {
-		x.refused++
+		c.refusedLocked(x, now)
 		return 0, c.refuseLocked(x, n, q)
 	}
 	x.passed++

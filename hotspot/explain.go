@@ -2,12 +2,14 @@ package hotspot
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/penstock-go/penstock/core"
 	"github.com/penstock-go/penstock/core/argument"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/shown"
 	"github.com/penstock-go/penstock/stat"
 )
 
@@ -129,7 +131,16 @@ func (s *shard) findsRoomLocked(now int64, rule *controller) (leaves *cell, ok b
 // explainCellLocked is like fitsLocked, but reports the numbers behind the decision.
 func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64, q *quota, j *core.Judgement) core.Measure {
 	now, first := inv.Now(), inv.Prioritized()
+	left, locked := c.lockedOutLocked(x, now)
 	switch {
+	case locked && !q.none:
+		most := n
+		if c.rule.Behavior != Throttle {
+			most = min(n, q.size)
+		}
+		wait, known := c.retryLocked(x, now, most, q)
+		inv.JudgeRefused(j, max(wait, left), known && n == most)
+		j.Why = fmt.Sprintf("locked out for another %s: refused in %d intervals in a row", shown.Duration(left), c.rule.Lockout.After)
 	case q.none && c.rule.Missing == MissingRefuse && x.value == empty:
 		j.Outcome, j.Why = core.Refused, "the call has no "+c.missingPart(inv)+"; the rule refuses such calls"
 	case q.none:
@@ -149,7 +160,11 @@ func (c *controller) explainCellLocked(inv *engine.Invocation, x *cell, n int64,
 			inv.JudgeRefused(j, c.room(x, now, min(n, q.size), q), n <= q.size)
 		}
 	}
-	return c.measureLocked(x, now, n, q, first)
+	m := c.measureLocked(x, now, n, q, first)
+	if locked && m.Remaining != nil {
+		*m.Remaining = 0
+	}
+	return m
 }
 
 // measureLocked returns how much of its limit a value uses, as a call of n units finds it.

@@ -44,10 +44,14 @@ type extras struct {
 	failed   int   // questions since then
 
 	noticed family.Noticed // shares of the limit
+	lockout lockout
 }
 
-// keepsLocked reports whether a cell with the extras must be kept, as a new one would report use again.
-func (e *extras) keepsLocked(now int64) bool { return now < e.noticed.Until() }
+// keepsLocked reports whether a cell with the extras must be kept, as a new one would report use again, or
+// lose a lockout.
+func (e *extras) keepsLocked(c *controller, now int64) bool {
+	return now < e.noticed.Until() || c.rule.locksOut() && e.lockout.keepsLocked(c, now)
+}
 
 // extrasLocked returns the extras of a cell, made if there are none.
 func (x *cell) extrasLocked() *extras {

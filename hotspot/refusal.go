@@ -94,7 +94,11 @@ func (r *refusal) retryAfter(n int64) (wait time.Duration, known bool) {
 		return c.restRetry(s, now, n, q)
 	}
 	if x := s.cells.find(&r.cell.value, r.cell.hash); x != nil {
-		return c.retryLocked(x, now, n, q)
+		wait, known = c.retryLocked(x, now, n, q)
+		if left, locked := c.lockedOutLocked(x, now); locked && known {
+			wait = max(wait, left)
+		}
+		return wait, known
 	}
 	return c.retryAnew(s, &r.cell.value, now, n, q)
 }

@@ -18,7 +18,7 @@ import (
 // Two rules that differ in any field are not equal.
 // known bug 71
 func TestRuleEqualSeesEveryField(t *testing.T) {
-	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5},
+	trial.EveryFieldCounts(t, hotspot.Rule{Resource: "orders", Param: "user", Threshold: 5}, hotspot.Lockout{After: 2, For: time.Minute},
 		hotspot.At(1), []hotspot.Exception{{Value: argument.Of("ann"), Threshold: 9}}, map[string]float64{"pro": 9}, cluster.Rule{Scope: cluster.Global}, spec.Response{Status: 503})
 }
 

@@ -35,6 +35,9 @@ func (c *controller) remaining(now int64, v argument.Value, p *plan) core.Remain
 	s.lock()
 	defer s.mu.Unlock()
 	x := s.cells.find(&v, hash)
+	if _, locked := c.lockedOutLocked(x, now); locked {
+		return r
+	}
 	if x != nil && c.asks {
 		q = c.answeredLocked(x, q)
 		r.Limit = q.units

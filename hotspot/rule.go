@@ -127,6 +127,9 @@ type Rule struct {
 	// the log and the listeners of api.Guard.OnNotice get a notice, at most once per Interval for each
 	// value. Only with metric QPS and behavior Reject, without Cluster.
 	Notify []string `yaml:"notify,omitempty"`
+	// Lockout refuses a value for a while that was refused in several intervals in a row. The zero value
+	// doesn't. Only with metric QPS, without Cluster.
+	Lockout Lockout `yaml:"lockout,omitempty"`
 	// Exceptions are values with their own limits. Of several that match a key, the one with fewer
 	// stars decides, or else the one that names the first part in which they differ.
 	Exceptions []Exception `yaml:"exceptions,omitempty"`
@@ -251,7 +254,7 @@ func (r Rule) checkEnums() error {
 	case r.MaxWait != 0 && r.Behavior != Throttle:
 		return r.unread("maxWait", "throttle")
 	}
-	return r.checkNotify()
+	return cmp.Or(r.checkNotify(), r.checkLockout())
 }
 
 // counts reports whether each value has a window, or a bucket that is refilled as in Sentinel.

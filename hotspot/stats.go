@@ -24,6 +24,13 @@ type Stats struct {
 	UnknownPlans int64 `json:"unknownPlans,omitempty"`
 	// LimitsFromCode counts the questions about limits, or is nil if the rule asks none.
 	LimitsFromCode *LimitStats `json:"limitsFromCode,omitempty"`
+	// Locked is the number of values that are locked out, Lockouts the number of lockouts so far, and
+	// LockoutsMissed counts the intervals in which another value would have been locked out, had not half
+	// of the values been. LockedValues are values that are locked out, at most ten.
+	Locked         int           `json:"locked,omitempty"`
+	Lockouts       int64         `json:"lockouts,omitempty"`
+	LockoutsMissed int64         `json:"lockoutsMissed,omitempty"`
+	LockedValues   []LockedValue `json:"lockedValues,omitempty"`
 	// Top lists the hottest values, at most ten, hottest first.
 	Top []ValueStats `json:"top,omitempty"`
 	// Cluster holds the stats of the shared limits, or nil if the limits are local.
@@ -119,10 +126,14 @@ func (f Stats) Lines(at time.Time) []string {
 	if f.UnknownPlans > 0 {
 		fmt.Fprintf(&b, "; %d calls named a plan that the rule doesn't list", f.UnknownPlans)
 	}
+	lines := []string{b.String()}
 	if f.LimitsFromCode != nil {
-		return []string{b.String(), f.LimitsFromCode.line()}
+		lines = append(lines, f.LimitsFromCode.line())
 	}
-	return []string{b.String()}
+	if f.Locked > 0 {
+		lines = append(lines, f.lockedLine(at))
+	}
+	return lines
 }
 
 // Measures returns the measures of the values in Top.
@@ -177,6 +188,8 @@ func (t top) figures() []ValueStats {
 func (c *controller) report(f *Stats, hottest *top) {
 	now := c.engine.Now()
 	f.UnknownPlans += c.values.unknownPlans.Load()
+	f.Lockouts += c.values.lockouts.Load()
+	f.LockoutsMissed += c.values.lockoutsMissed.Load()
 	if f.LimitsFromCode != nil {
 		f.LimitsFromCode.add(&c.values.questions)
 	}
@@ -190,6 +203,7 @@ func (c *controller) report(f *Stats, hottest *top) {
 			return
 		}
 		f.Values++
+		f.addLocked(c, x, now)
 		if f.LimitsFromCode != nil && x.plan.isAnswer() {
 			f.LimitsFromCode.Values++
 		}

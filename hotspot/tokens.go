@@ -157,6 +157,9 @@ func (c *controller) takeOverLocked(x *cell, old *controller, now int64) {
 	if x.extras != nil && !c.notifier.Keeps(old.notifier) {
 		x.extras.noticed = family.Noticed{}
 	}
+	if x.extras != nil && !c.rule.locksOut() {
+		x.extras.lockout = lockout{}
+	}
 	q := c.quotaOf(x.value, x.plan)
 	c.goOnLocked(x, now)
 	switch {

@@ -38,6 +38,10 @@ type values struct {
 	shards       []shard // length is a power of two
 	unknownPlans shared.Int64
 	questions    questions
+	lockouts     shared.Int64
+	// lockoutsMissed counts the intervals in which a value would have been locked out, had not half of
+	// its shard's values been.
+	lockoutsMissed shared.Int64
 }
 
 type shard struct {
@@ -64,6 +68,7 @@ type shard struct {
 	hot shared.Pointer[hotValue]
 
 	asking     map[argument.Value]bool // values that a question is about; see limits.go
+	locks      []int64                 // ends of the lockouts of cells in the ring
 	overflowed int64                   // calls that took from the rest
 	largest    int64                   // units of the largest call in a throttle with a unit
 

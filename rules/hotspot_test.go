@@ -66,6 +66,9 @@ const hotspotFile = `hotspot:
     plans: {free: 0.5, pro: 100}
     limitsFromCode: true
     notify: [80%]
+    lockout:
+      after: 3
+      for: 10m
     exceptions:
       - values: [acme, mobile-app, '*', 7]
         threshold: 100
@@ -94,7 +97,7 @@ func hotspotSet() rules.Set {
 		{Resource: "bursts", Index: hotspot.At(0), Threshold: 2.5, Behavior: hotspot.TokenBucket, Burst: 20},
 		{
 			ID: "combined", Resource: "GET /*", Match: spec.MatchPrefix, Keys: []string{"param tenant", "origin", "resource", "arg -1"}, Threshold: 5,
-			Plans: map[string]float64{"free": 0.5, "pro": 100}, LimitsFromCode: true, Notify: []string{"80%"},
+			Plans: map[string]float64{"free": 0.5, "pro": 100}, LimitsFromCode: true, Notify: []string{"80%"}, Lockout: hotspot.Lockout{After: 3, For: 10 * time.Minute},
 			Exceptions: []hotspot.Exception{
 				{Values: []argument.Value{argument.Of("acme"), argument.Of("mobile-app"), argument.Of("*"), argument.Of(7)}, Threshold: 100},
 				{Values: []argument.Value{argument.Of("*"), argument.Of(""), argument.Of("GET /orders"), argument.Of(true)}},
@@ -133,6 +136,9 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, threshold: 1, param: a, notify: [80%, 80%]}", "1:59: hotspot[0].notify: has \"80%\" twice: remove one"},
 		{"{resource: a, threshold: 1, param: a, notify: [1%, 2%, 3%, 4%, 5%]}", "1:59: hotspot[0].notify: has 5 shares: use at most 4"},
 		{"{resource: a, threshold: 1, param: a, notify: [80%], metric: concurrency}", "1:59: hotspot[0].notify: has no meaning for metric concurrency: remove it, or set metric to qps"},
+		{"{resource: a, threshold: 1, param: a, lockout: {after: 3}}", "hotspot[0].lockout: has for: 0s: use a duration from 10ms to 24h0m0s"},
+		{"{resource: a, threshold: 1, param: a, lockout: {after: 101, for: 1m}}", "hotspot[0].lockout: has after: 101: use a number of intervals from 1 to 100"},
+		{"{resource: a, threshold: 1, param: a, lockout: {after: 3, for: 1m}, metric: concurrency}", "hotspot[0].lockout: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, threshold: 1, keys: [tenant]}", "1:47: hotspot[0].keys: has \"tenant\": use \"param\" and the name of an attachment, as in \"param tenant\", \"arg\" and the position of an argument, as in \"arg 0\", \"origin\" or \"resource\""},
 		{"{resource: a, threshold: 1, keys: [param a, param a]}", "1:47: hotspot[0].keys: has \"param a\" twice: remove one"},
 		{"{resource: a, threshold: 1, keys: [param a, arg 1001]}", "1:47: hotspot[0].keys: has \"arg 1001\": use arg 0 for the first argument, arg -1 for the last, at most arg 1000"},

@@ -37,7 +37,7 @@ var bases = Set{
 		{Resource: "a", Param: "p", Threshold: 1, Exceptions: []hotspot.Exception{{Value: argument.Of("x"), Threshold: 2}}},
 		{Resource: "a", Index: hotspot.At(-1), Threshold: 1, Behavior: hotspot.Throttle},
 		{ID: "h", Resource: "a", Param: "p", Threshold: 1, LimitsFromCode: true, Cluster: cluster.Rule{Scope: cluster.Global}},
-		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2},
+		{Resource: "a", Index: hotspot.At(1), Threshold: 1, Behavior: hotspot.TokenBucket, Burst: 2, Lockout: hotspot.Lockout{After: 2, For: time.Minute}},
 		{Resource: "a", Param: "p", Threshold: 1, Per: spec.PerDay, Starts: "06:00"},
 		{Resource: "a", Keys: []string{"param p", "origin"}, Threshold: 1, Exceptions: combined("x", "*"), Plans: map[string]float64{"pro": 9}},
 	},
@@ -79,6 +79,7 @@ var nasty = map[reflect.Type][]any{
 	reflect.TypeFor[[]gateway.Path](): {
 		[]gateway.Path(nil), []gateway.Path{{Path: "/"}}, []gateway.Path{{Path: "a", Match: spec.MatchRegex}, {Path: "/*/b", Match: spec.MatchPath}}, []gateway.Path{{Path: "\xff"}}, []gateway.Path{{Path: "/\n"}},
 	},
+	reflect.TypeFor[hotspot.Lockout]():   {hotspot.Lockout{}, hotspot.Lockout{After: 3}, hotspot.Lockout{For: time.Minute}, hotspot.Lockout{After: 2, For: time.Second}, hotspot.Lockout{After: -1, For: 1}},
 	reflect.TypeFor[upstream.Retries]():  {upstream.Retries{}, upstream.Retries{Least: 1}, upstream.Retries{Share: 1}, upstream.Retries{Share: -1}, upstream.Retries{Share: 2, Least: 1}},
 	reflect.TypeFor[upstream.Throttle](): {upstream.Throttle{}, upstream.Throttle{K: 1}, upstream.Throttle{Interval: 1 << 40}, upstream.Throttle{K: 0.5}, upstream.Throttle{K: 2, Interval: 1}},
 	reflect.TypeFor[spec.Share](): {

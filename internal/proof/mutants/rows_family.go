@@ -60,7 +60,7 @@ var familyRows = []row{
 	{
 		invariant:   "A value over its limit or with calls in flight is not forgotten.",
 		declaration: "hotspot.controller.forgettableLocked",
-		old:         `case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(now): return false; case c.rule.leases():`,
+		old:         `case x.held > 0, x.lease != nil && x.lease.keepsLocked(now), x.extras != nil && x.extras.keepsLocked(c, now): return false; case c.rule.leases():`,
 		new:         `case x != nil:`,
 		test:        "go test -run ^TestCyclingValuesNeverRaisesALimit$ ./hotspot",
 	},
@@ -86,6 +86,20 @@ var familyRows = []row{
 		test:        "go test -run ^TestPlansAreExceptionsByPlan$ ./hotspot",
 	},
 	{
+		invariant:   "A refusal during a lockout doesn't extend it.",
+		declaration: "hotspot.controller.refusedLocked",
+		old:         `now < l.until`,
+		new:         `false`,
+		test:        "go test -run ^TestLockoutsAreThoseOfTheTwin$ ./hotspot",
+	},
+	{
+		invariant:   "At most half of the cells are locked out.",
+		declaration: "hotspot.shard.locksLocked",
+		old:         `len(s.locks) >= max(1, s.room/2)`,
+		new:         `false`,
+		test:        "go test -run ^TestLockoutsAreBoundedAndEnd$ ./hotspot",
+	},
+	{
 		invariant:   "A share has one notice in an interval.",
 		declaration: "internal/family.Noticed.Reached",
 		old:         `d.next[i] = again`,
@@ -95,7 +109,7 @@ var familyRows = []row{
 	{
 		invariant:   "A value that is evicted has no notice too many.",
 		declaration: "hotspot.controller.forgettableLocked",
-		old:         `x.extras != nil && x.extras.keepsLocked(now)`,
+		old:         `x.extras != nil && x.extras.keepsLocked(c, now)`,
 		new:         `false`,
 		test:        "go test -run ^TestNoticesOfValuesWithoutRoom$ ./hotspot",
 	},

@@ -53,6 +53,8 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
+	`lockout: has (for|after): `,
+	`lockout: has no meaning for (metric concurrency|cluster|per)`,
 	`notify: has no meaning for (cluster|origin other)`,
 	`share: has no meaning for (a unit|cluster)`,
 	`shed: has no meaning for (a unit|cluster)`,
@@ -98,6 +100,9 @@ var rare = map[string][]map[string]any{
 	"hotspot": {
 		{"resource": "a", "param": "b", "threshold": 1, "per": "month", "timezone": "Asia/Tokyo", "starts": "31 06:00"},
 		{"resource": "a", "param": "b", "threshold": 1, "unit": "c", "strict": false},
+		{"resource": "a", "param": "b", "threshold": 1, "per": "day", "lockout": map[string]any{"after": 2, "for": "1m"}},
+		{"resource": "a", "param": "b", "threshold": 1, "metric": "concurrency", "lockout": map[string]any{"after": 2, "for": "1m"}},
+		{"id": "a", "resource": "a", "param": "b", "threshold": 1, "cluster": map[string]any{"scope": "global"}, "lockout": map[string]any{"after": 2, "for": "1m"}},
 		{"resource": "a", "keys": []string{"resource"}, "threshold": 1},
 		{"resource": "a", "keys": []string{"param a", "origin"}, "threshold": 1, "exceptions": []any{map[string]any{"value": "x", "threshold": 1}}},
 		{"resource": "a", "keys": []string{"param a", "origin"}, "threshold": 1, "exceptions": []any{map[string]any{"values": []any{"*", "*"}, "threshold": 1}}},
@@ -157,6 +162,9 @@ func valuesFor(t *testing.T, typ reflect.Type) (values []any, enum bool) {
 			values = append(values, map[string]any{"sheddable": v}, map[string]any{"critical": v, "sheddablePlus": "3%"})
 		}
 		values = append(values, map[string]any{"criticalPlus": "5%"})
+	case *hotspot.Lockout:
+		with := func(after, lasts any) map[string]any { return map[string]any{"after": after, "for": lasts} }
+		values = []any{with(3, "10m"), with(1, "10ms"), with(100, "24h"), with(0, "1m"), with(101, "1m"), with(-1, "1m"), with(1.5, "1m"), with(2, "25h"), with(2, "1ms"), with(2, 5), map[string]any{"after": 2}, map[string]any{"for": "1m"}, map[string]any{"until": 1}}
 	case *upstream.Retries:
 		values = []any{
 			map[string]any{"share": 0.5}, map[string]any{"share": 0}, map[string]any{"share": -0.1}, map[string]any{"share": 1.1}, map[string]any{"least": 1_000_000},

@@ -62,7 +62,7 @@ type Collector struct {
 	members, leased, away               *prometheus.Desc
 	requests, waited, withoutStore      *prometheus.Desc
 	cpu, load, memory                   *prometheus.Desc
-	notices                             *prometheus.Desc
+	notices, locked, lockouts           *prometheus.Desc
 	nodes, nodesMax, overflows          *prometheus.Desc
 }
 
@@ -92,6 +92,8 @@ func NewCollector(guard *api.Guard, config Config) *Collector {
 	c.refusals = desc("rule_refusals_total", "Calls that a rule has refused since it was loaded.", "rule", "type")
 	c.shadowRefusals = desc("rule_shadow_refusals_total", "Calls that a rule in shadow mode would have refused.", "rule", "type")
 	c.notices = desc("rule_notices_total", "Notices of a rule: how often use of a limit has reached a share in its field notify.", "rule", "type")
+	c.locked = desc("hotspot_locked_values", "Values that a hotspot rule has locked out.", "rule")
+	c.lockouts = desc("hotspot_lockouts_total", "Lockouts of values by a hotspot rule.", "rule")
 	c.threshold = desc("rule_threshold", "Threshold of a flow, isolation or hotspot rule.", "resource", "rule", "type")
 	c.values = desc("hotspot_values", "Values that a hotspot rule currently tracks.", "rule")
 	c.shareCount = desc("shares", "Tenants among whom an isolation or flow rule shares its limit.", "rule")
@@ -222,6 +224,10 @@ func (c *Collector) rules(m metrics) {
 		case hotspot.Stats:
 			m.gauge(c.values, float64(d.Values), rule)
 			m.counter(c.valueOverflows, grow("values", rule, kind, d.Overflowed), rule)
+			if n := d.Lockouts + d.LockoutsMissed; n > 0 {
+				m.gauge(c.locked, float64(d.Locked), rule)
+				m.counter(c.lockouts, grow("lockouts", rule, kind, d.Lockouts), rule)
+			}
 			if d.Cluster != nil {
 				shared(rule, kind, *d.Cluster)
 			}

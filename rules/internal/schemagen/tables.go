@@ -43,6 +43,7 @@ var spans = map[string]span{
 	"hotspot.maxValues":            {0, hotspot.MaxMaxValues},
 	"hotspot.exceptions.threshold": {0, hotspot.MaxThreshold},
 	"hotspot.plans":                {0, hotspot.MaxThreshold},
+	"hotspot.lockout.after":        {1, hotspot.MaxLockoutAfter},
 
 	"system.threshold": {0, system.MaxThreshold},
 	"system.buckets":   {0, stat.MaxBuckets},
