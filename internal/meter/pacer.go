@@ -74,7 +74,7 @@ type Pacer struct {
 	slack   int64  // age that a new turn may have, in ns: a burst's time, or 0
 	unit    Moment // cost of a unit of the burst
 	queue   ranks[*Turn]
-	spotted spot[*Turn] // by the latest Next, for a prioritized call
+	spotted spot[*Turn] // by the latest Next for a prioritized call, if others waited
 
 	awaited int // calls in the queue that won't run before their turn
 
@@ -173,8 +173,6 @@ func (t *Pacer) Next(now int64, cost Moment, first bool) (at Moment, wait time.D
 	if first && t.queue.length > 0 {
 		t.spotted = t.spot(now, cost)
 		last = t.ran.plus(t.spotted.ahead)
-	} else {
-		t.spotted = spot[*Turn]{}
 	}
 	at = last.plus(cost).orNow(now - t.slack)
 	return at, time.Duration(max(0, at.ns-now))
@@ -267,10 +265,13 @@ func (t *Pacer) Queue(x *Turn, now int64, at, cost Moment, first bool) {
 	if x.Awaited {
 		t.awaited++
 	}
-	if first {
-		t.queue.overtake(x, cost, t.spotted)
-	} else {
+	switch {
+	case !first:
 		t.queue.add(x, cost)
+	case t.queue.length > 0:
+		t.queue.overtake(x, cost, t.spotted)
+	default:
+		t.queue.overtake(x, cost, spot[*Turn]{})
 	}
 }
 
