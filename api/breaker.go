@@ -46,7 +46,7 @@ func (g *Guard) OnBlocked(f func(Refusal)) (remove func()) { return g.engine.OnB
 
 // OnNotice calls f when the use of a limit reaches a share in the field notify of its rule, until remove
 // is called or the Guard is closed; for example for a webhook. For each rule, resource or value, and
-// share, there is at most one notice in an interval of the rule. Calls for which another rule has no room
+// share, there is at most one notice in an interval of the rule, or in a quota's period. Calls for which another rule has no room
 // don't count. No call waits for f: a timer of the Guard calls it within a tenth of a second, with the
 // notices in order, and [Guard.Close] with the remaining ones. So f may take its time and may make
 // guarded calls, but must not call Close. A panic of f counts in [Guard.Failures]. Up to 1,024 notices

@@ -57,7 +57,7 @@ type Config struct {
 	// Limits sets the limits of the values of hotspot rules with LimitsFromCode, such as a user's, from a
 	// database. It gets the ID of the rule and the value, and returns the limit, in the rule's units, and
 	// for how long it holds (from 100 ms to 24 h); then it is asked again. It is called
-	// in the background, once at a time for a value and sixteen times for all, when a
+	// in the background, at most once at a time for a value and sixteen times in all, when a
 	// value's call arrives and its limit isn't known or no longer holds. No call waits for it: the last
 	// answer holds until the next, and before the first one, the value's plan or the rule's threshold.
 	// After an error the next question waits for a second, then for twice as long each time, up to a

@@ -315,6 +315,9 @@ func (r Rule) checkNumbers() error {
 		return spec.BadField("threshold", "is %v: use a finite number from 0 to %g", r.Threshold, float64(MaxThreshold))
 	}
 	if r.Metric == QPS && r.Per == spec.PerNone {
+		if r.Interval > MaxInterval {
+			return spec.BadField("interval", "is %v: use a duration from %v to %v, or per: day, week or month", r.Interval, MinInterval, MaxInterval)
+		}
 		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func TestRuleRefuses(t *testing.T) {
 		{flow.Rule{Threshold: 2e7, Interval: 10 * ms, Behavior: flow.WarmUpThrottle}, "threshold: is 2e+09 per second: a throttle admits at most 1e+09 per second"},
 		{flow.Rule{Interval: -1}, "interval: is -1ns: use a duration from 10ms to 24h0m0s"},
 		{flow.Rule{Interval: 10*ms - 1}, "interval: is 9.999999ms: use a duration from 10ms to 24h0m0s"},
-		{flow.Rule{Interval: day + 1}, "interval: is 24h0m0.000000001s: use a duration from 10ms to 24h0m0s"},
+		{flow.Rule{Interval: day + 1}, "interval: is 24h0m0.000000001s: use a duration from 10ms to 24h0m0s, or per: day, week or month"},
 		{flow.Rule{Interval: -1, Metric: flow.Concurrency}, "interval: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{flow.Rule{Buckets: -1}, "buckets: -1 buckets: use 1 to 1440"},
 		{flow.Rule{Buckets: 1441}, "buckets: 1441 buckets: use 1 to 1440"},

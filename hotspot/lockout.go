@@ -40,6 +40,8 @@ func (r Rule) checkLockout() error {
 		return spec.BadField("lockout", "has no meaning for cluster: each member would lock out values on its own; remove lockout or cluster")
 	case x.After < 1 || x.After > MaxLockoutAfter:
 		return spec.BadField("lockout", "has after: %d: use a number of intervals from 1 to %d", x.After, MaxLockoutAfter)
+	case x.For == 0:
+		return spec.BadField("lockout", "has no for: add how long a value is refused, from %v to %v", MinInterval, MaxLockout)
 	case x.For < MinInterval || x.For > MaxLockout:
 		return spec.BadField("lockout", "has for: %v: use a duration from %v to %v", x.For, MinInterval, MaxLockout)
 	}

@@ -102,7 +102,7 @@ type Rule struct {
 	MaxWait time.Duration `yaml:"maxWait,omitempty"`
 	// Unit is the kind of units that the rule counts, as named by api.Cost, and Estimate, MaxReserve
 	// and MaxOverdraft are as in a flow rule. Empty means calls, or the units of api.Units. Not with
-	// Refill or Cluster.
+	// Refill.
 	Unit string `yaml:"unit,omitempty"`
 	// Estimate is the whole number of units reserved by a call that names no cost in Unit. At most
 	// Threshold; 0 means that the rule doesn't apply to such calls. Needs a Unit.
@@ -280,6 +280,9 @@ func (r Rule) checkNumbers() error {
 		return err
 	}
 	if r.Metric == QPS && r.Per == spec.PerNone {
+		if r.Interval > MaxInterval {
+			return spec.BadField("interval", "is %v: use a duration from %v to %v, or per: day, week or month", r.Interval, MinInterval, MaxInterval)
+		}
 		if err := spec.CheckDuration("interval", r.Interval, MinInterval, MaxInterval); err != nil {
 			return err
 		}

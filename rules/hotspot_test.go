@@ -136,7 +136,7 @@ func TestHotspotRulesAreRefused(t *testing.T) {
 		{"{resource: a, threshold: 1, param: a, notify: [80%, 80%]}", "1:59: hotspot[0].notify: has \"80%\" twice: remove one"},
 		{"{resource: a, threshold: 1, param: a, notify: [1%, 2%, 3%, 4%, 5%]}", "1:59: hotspot[0].notify: has 5 shares: use at most 4"},
 		{"{resource: a, threshold: 1, param: a, notify: [80%], metric: concurrency}", "1:59: hotspot[0].notify: has no meaning for metric concurrency: remove it, or set metric to qps"},
-		{"{resource: a, threshold: 1, param: a, lockout: {after: 3}}", "hotspot[0].lockout: has for: 0s: use a duration from 10ms to 24h0m0s"},
+		{"{resource: a, threshold: 1, param: a, lockout: {after: 3}}", "hotspot[0].lockout: has no for: add how long a value is refused, from 10ms to 24h0m0s"},
 		{"{resource: a, threshold: 1, param: a, lockout: {after: 101, for: 1m}}", "hotspot[0].lockout: has after: 101: use a number of intervals from 1 to 100"},
 		{"{resource: a, threshold: 1, param: a, lockout: {after: 3, for: 1m}, metric: concurrency}", "hotspot[0].lockout: has no meaning for metric concurrency: remove it, or set metric to qps"},
 		{"{resource: a, threshold: 1, keys: [tenant]}", "1:47: hotspot[0].keys: has \"tenant\": use \"param\" and the name of an attachment, as in \"param tenant\", \"arg\" and the position of an argument, as in \"arg 0\", \"origin\" or \"resource\""},

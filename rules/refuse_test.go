@@ -105,7 +105,7 @@ func TestParseRefuses(t *testing.T) {
 		{"flow: [{resource: a, interval: true}]", "r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not true"},
 		{"flow: [{resource: a, interval: }]", "r.yaml:1:32: flow[0].interval: must be a duration like 500ms, 1s or 1h30m, not nothing"},
 		{"flow: [{resource: a, interval: -1s}]", "r.yaml:1:32: flow[0].interval: is -1s: use a duration from 10ms to 24h0m0s"},
-		{"flow: [{resource: a, interval: 25h}]", "r.yaml:1:32: flow[0].interval: is 25h0m0s: use a duration from 10ms to 24h0m0s"},
+		{"flow: [{resource: a, interval: 25h}]", "r.yaml:1:32: flow[0].interval: is 25h0m0s: use a duration from 10ms to 24h0m0s, or per: day, week or month"},
 		{"flow: [{resource: a, maxWait: 25h, behavior: throttle}]", "r.yaml:1:31: flow[0].maxWait: is 25h0m0s: use a duration from 0s to 24h0m0s"},
 
 		// True or false, and names.

@@ -53,7 +53,7 @@ var unsaid = []string{
 	`resource: has a star in ".*", but a star stands for a whole part`,
 	`origins: entry \d+ is empty`,
 	`unit: is calls`,
-	`lockout: has (for|after): `,
+	`lockout: has (for: |after: |no for)`,
 	`lockout: has no meaning for (metric concurrency|cluster|per)`,
 	`notify: has no meaning for (cluster|origin other)`,
 	`share: has no meaning for (a unit|cluster)`,
