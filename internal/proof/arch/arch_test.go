@@ -25,6 +25,7 @@ var layers = []layer{
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
 	{"internal/netname", ""},                // normalizes addresses and host names
 	{"internal/safelog", ""},                // loggers whose handlers may panic
+	{"internal/accesslog", ""},              // reads the access logs of servers, for replays
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
