@@ -1,4 +1,6 @@
-package main
+// Package simulation runs calls through an engine on a simulated clock, with queues and waits, the
+// same way on every machine.
+package simulation
 
 import (
 	"container/heap"
@@ -10,26 +12,25 @@ import (
 	"github.com/penstock-go/penstock/core/host"
 )
 
-// simulation runs calls on its own clock, which advances from event to event: a call arrives, a wait
+// Simulation runs calls on its own clock, which advances from event to event: a call arrives, a wait
 // ends, a call finishes, a timer of the engine fires. Each call is a coroutine, and only one runs at
-// any time, so the same calls have the same outcome on every machine. simulation is the Clock and the
-// Host of the engine under test.
-type simulation struct {
+// any time, so the same calls have the same outcome on every machine. Simulation is the Clock of the
+// engine under test.
+type Simulation struct {
 	now    int64
 	events events
 	order  int
 	runs   *fiber   // the running call, or nil
 	asleep []*fiber // sleeping calls that a context can wake, in the order in which their sleep began
+	idle   []*fiber // whose call has finished
 	active int      // calls that have started but not finished
-	busy   machine
 }
 
-// machine is the machine's load as seen by rules.
-type machine struct{ load, cpu, memory float64 }
-
-// fiber is a call.
+// fiber runs one call after another.
 type fiber struct {
+	do    func() // the call
 	next  func() (struct{}, bool)
+	stop  func()
 	yield func(struct{}) bool
 	ctx   context.Context // of its sleep
 	naps  int             // number of sleeps so far
@@ -58,30 +59,59 @@ func (e *events) Pop() any {
 	return x
 }
 
-func newSimulation(start time.Time, busy machine) *simulation {
-	return &simulation{now: start.UnixNano(), busy: busy}
+// New returns a simulation that starts at a time.
+func New(start time.Time) *Simulation { return &Simulation{now: start.UnixNano()} }
+
+// Close releases the coroutines. No call may be active.
+func (s *Simulation) Close() {
+	for _, f := range s.idle {
+		f.stop()
+	}
+	s.idle = nil
 }
 
-// at plans an event.
-func (s *simulation) at(t int64, do func()) {
+// Active returns the number of calls that have started but not finished.
+func (s *Simulation) Active() int { return s.active }
+
+// At plans an event.
+func (s *Simulation) At(t int64, do func()) {
 	s.order++
 	heap.Push(&s.events, event{max(t, s.now), s.order, do})
 }
 
-// call starts a call, which runs alone until it sleeps or ends.
-func (s *simulation) call(do func()) {
-	f := new(fiber)
-	f.next, _ = iter.Pull(func(yield func(struct{}) bool) {
-		f.yield = yield
-		do()
-		s.active--
-	})
+// Call starts a call, which runs alone until it sleeps or ends.
+func (s *Simulation) Call(do func()) {
 	s.active++
+	f := s.fiber()
+	f.do = do
 	s.resume(f)
 }
 
+// fiber returns an idle coroutine, or a new one.
+func (s *Simulation) fiber() *fiber {
+	if last := len(s.idle) - 1; last >= 0 {
+		f := s.idle[last]
+		s.idle = s.idle[:last]
+		return f
+	}
+	f := new(fiber)
+	f.next, f.stop = iter.Pull(func(yield func(struct{}) bool) {
+		f.yield = yield
+		for {
+			f.do()
+			f.do = nil
+			s.active--
+			s.idle = append(s.idle, f)
+			if !yield(struct{}{}) {
+				return
+			}
+		}
+	})
+	return f
+}
+
 // resume runs a call until it sleeps or ends, and then the calls whose sleep it has ended.
-func (s *simulation) resume(f *fiber) {
+func (s *Simulation) resume(f *fiber) {
 	s.runs = f
 	f.next()
 	s.runs = nil
@@ -95,8 +125,8 @@ func (s *simulation) resume(f *fiber) {
 	}
 }
 
-// step advances the clock to the next event and runs it. It returns false if there is none.
-func (s *simulation) step() bool {
+// Step advances the clock to the next event and runs it. It returns false if there is none.
+func (s *Simulation) Step() bool {
 	if len(s.events) == 0 {
 		return false
 	}
@@ -107,10 +137,10 @@ func (s *simulation) step() bool {
 }
 
 // Now returns the time.
-func (s *simulation) Now() int64 { return s.now }
+func (s *Simulation) Now() int64 { return s.now }
 
 // Sleep suspends the running call for d, or until ctx ends.
-func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
+func (s *Simulation) Sleep(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}
@@ -118,7 +148,7 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 	f.ctx = ctx
 	f.naps++
 	nap, over := f.naps, false
-	s.at(s.now+int64(d), func() {
+	s.At(s.now+int64(d), func() {
 		if f.naps == nap {
 			over = true
 			s.resume(f)
@@ -139,9 +169,9 @@ func (s *simulation) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Alarm schedules a call of ring after d.
-func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
+func (s *Simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	stopped := false
-	s.at(s.now+int64(d), func() {
+	s.At(s.now+int64(d), func() {
 		if !stopped {
 			ring()
 		}
@@ -149,23 +179,19 @@ func (s *simulation) Alarm(d time.Duration, ring func()) (stop func()) {
 	return func() { stopped = true }
 }
 
+// Machine is the machine's load as rules see it: a Host.
+type Machine struct {
+	LoadAverage, CPUShare, MemoryShare float64
+}
+
 // Load returns the configured load.
-func (s *simulation) Load(int64) (float64, error) { return s.busy.load, nil }
+func (m Machine) Load(int64) (float64, error) { return m.LoadAverage, nil }
 
 // CPU returns the configured CPU use.
-func (s *simulation) CPU(int64) (float64, error) { return s.busy.cpu, nil }
+func (m Machine) CPU(int64) (float64, error) { return m.CPUShare, nil }
 
 // Memory returns the configured use of a machine with 16 GiB.
-func (s *simulation) Memory(int64) (host.Memory, error) {
+func (m Machine) Memory(int64) (host.Memory, error) {
 	const limit = 16 << 30
-	return host.Memory{Used: int64(s.busy.memory * limit), Limit: limit}, nil
+	return host.Memory{Used: int64(m.MemoryShare * limit), Limit: limit}, nil
 }
-
-// callContext is the context of a call whose caller waits only until a time of the simulation.
-type callContext struct {
-	context.Context
-	deadline int64
-}
-
-// Deadline returns the time when the caller gives up.
-func (c callContext) Deadline() (time.Time, bool) { return time.Unix(0, c.deadline), true }
