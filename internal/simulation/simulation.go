@@ -110,11 +110,16 @@ func (s *Simulation) fiber() *fiber {
 	return f
 }
 
-// resume runs a call until it sleeps or ends, and then the calls whose sleep it has ended.
+// resume runs a call until it sleeps or ends, and then the calls whose sleep has ended.
 func (s *Simulation) resume(f *fiber) {
 	s.runs = f
 	f.next()
 	s.runs = nil
+	s.wake()
+}
+
+// wake resumes the calls whose context ended while they sleep.
+func (s *Simulation) wake() {
 	for i := 0; i < len(s.asleep); i++ {
 		select {
 		case <-s.asleep[i].ctx.Done():
@@ -133,7 +138,16 @@ func (s *Simulation) Step() bool {
 	e := heap.Pop(&s.events).(event)
 	s.now = e.at
 	e.do()
+	s.wake() // by an event outside of a call
 	return true
+}
+
+// Run advances the clock to a time and runs the events until then.
+func (s *Simulation) Run(until int64) {
+	for len(s.events) > 0 && s.events[0].at <= until {
+		s.Step()
+	}
+	s.now = max(s.now, until)
 }
 
 // Now returns the time.
