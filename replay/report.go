@@ -14,7 +14,8 @@ type Report struct {
 	Cut int64
 	// Clients is the number of clients; from 4096 on an estimate, with an error of about 1 %.
 	Clients int64
-	// Rules are the rules in the order of their declaration, without ones that are off.
+	// Rules are the rules, family by family in the order of their declaration, without ones that are
+	// off.
 	Rules []Rule
 }
 

@@ -75,8 +75,8 @@ func (p *combinedLine) parse(line []byte, r *Record) error {
 			}
 			continue
 		}
-		if next, line, ok = quoted(line); !ok {
-			return errForm
+		if next, line, ok = quoted(line); !ok { // the line was cut
+			break
 		}
 		if texts == 0 && p.referer >= 0 {
 			r.Values[p.referer] = given(next)
