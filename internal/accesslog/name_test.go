@@ -50,6 +50,7 @@ func TestFolding(t *testing.T) {
 		if i < 50 {
 			paths = append(paths, fmt.Sprintf("/few/g%c%c", 'g'+i/20, 'g'+i%20))
 		}
+		paths = append(paths, fmt.Sprintf("/wide/x%c%c/only", 'g'+i/20, 'g'+i%20), fmt.Sprintf("/wide/xgg/y%c%c", 'g'+i/20, 'g'+i%20))
 		for j := range 3 { // few below each, many together
 			paths = append(paths, fmt.Sprintf("/deep/x%c%c/y%c%c%c/z", 'g'+i/20, 'g'+i%20, 'g'+i/20, 'g'+i%20, 'g'+j))
 		}
@@ -70,6 +71,7 @@ func TestFolding(t *testing.T) {
 	assert.Equal(t, "GET /blog/", first["/blog/"])
 	assert.Equal(t, "GET /few/ggg", first["/few/ggg"])
 	assert.Equal(t, "GET /deep/{id}/{id2}/z", first["/deep/xgg/yggg/z"])
+	assert.Equal(t, "GET /wide/{id}/{id2}", first["/wide/xgh/only"], "one of them is folded by itself")
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20 {
 		random.Shuffle(len(paths), func(i, j int) { paths[i], paths[j] = paths[j], paths[i] })
