@@ -5,9 +5,12 @@ import (
 	"crypto/sha256"
 	"flag"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,29 +22,41 @@ import (
 	"github.com/penstock-go/penstock/observe/console"
 )
 
-var update = flag.Bool("update", false, "write the transcripts of docs/command.md anew")
+var update = flag.Bool("update", false, "write the transcripts of docs/command.md and docs/replay.md anew")
 
-// The page is in another module, so the go command would cache an earlier result though it has
-// changed. Its checksum is in this module; package internal/proof/pages compares it with the page.
-const (
-	page    = "../../docs/command.md"
-	pageSum = "testdata/command.md.sha256"
-)
+// The pages with transcripts are in another module, so the go command would cache an earlier result
+// though one has changed. Their checksums are in this module; package internal/proof/pages compares
+// them with the pages.
+var transcripts = []string{"command.md", "replay.md"}
 
 func sumOf(text string) string { return fmt.Sprintf("%x\n", sha256.Sum256([]byte(text))) }
 
 var fenced = regexp.MustCompile("(?ms)^```([^\n]*)\n(.*?)^```$")
 
-// The page shows actual output. A block that names a file, such as "yaml rules.yaml", is that file. A
-// console block has commands and their output on both streams; they run in order in one folder.
+// The pages show actual output. A block that names a file, such as "yaml rules.yaml", is that file. A
+// console block has commands and their output on both streams; they run in order in one folder, in
+// which access.log is a day of a shop.
 func TestDocs(t *testing.T) {
-	path, err := filepath.Abs(page)
+	shown := make(map[string]bool) // commands
+	for _, name := range transcripts {
+		t.Run(name, func(t *testing.T) { playPage(t, name, shown) })
+	}
+	c := &command{streams: streams{env: os.Getenv}}
+	for _, cmd := range c.root().Commands() {
+		if !cmd.Hidden && cmd.Name() != "help" {
+			assert.True(t, shown[cmd.Name()], "a transcript of %s", cmd.Name())
+		}
+	}
+}
+
+func playPage(t *testing.T, name string, shown map[string]bool) {
+	path, err := filepath.Abs("../../docs/" + name)
 	require.NoError(t, err)
-	sumPath, err := filepath.Abs(pageSum)
+	sumPath, err := filepath.Abs("testdata/" + name + ".sha256")
 	require.NoError(t, err)
 	text := read(t, path)
 	t.Chdir(t.TempDir())
-	shown := make(map[string]bool) // commands
+	require.NoError(t, os.WriteFile("access.log", shopLog(), 0o644))
 	program := shop(t, console.Config{})
 	now := fenced.ReplaceAllStringFunc(text, func(block string) string {
 		m := fenced.FindStringSubmatch(block)
@@ -64,12 +79,6 @@ func TestDocs(t *testing.T) {
 		}
 		return block
 	})
-	c := &command{streams: streams{env: os.Getenv}}
-	for _, cmd := range c.root().Commands() {
-		if !cmd.Hidden && cmd.Name() != "help" {
-			assert.True(t, shown[cmd.Name()], "a transcript of %s", cmd.Name())
-		}
-	}
 	for line := range strings.Lines(now) {
 		if strings.HasPrefix(line, "$ ") {
 			assert.LessOrEqual(t, len(line), 81, line)
@@ -86,6 +95,58 @@ func TestDocs(t *testing.T) {
 	}
 	assert.Equal(t, read(t, sumPath), sumOf(text), "go test -run TestDocs -update writes it anew")
 	assert.Empty(t, strings.Join(differ, "\n"), "go test -run TestDocs -update writes it anew")
+}
+
+// shopLog is a day of a shop, as nginx logs it with $request_time: calls follow the sun, and at 14:00
+// a crawler searches for five minutes.
+func shopLog() []byte {
+	random := rand.New(rand.NewPCG(1, 6))
+	type request struct {
+		end  time.Time
+		line string
+	}
+	var all []request
+	add := func(at time.Time, ip, method, path string, took time.Duration, status int) {
+		end := at.Add(took)
+		line := combinedLine(end, ip, method, path, status, fmt.Sprintf(" %.3f", took.Seconds()))
+		all = append(all, request{end, line})
+	}
+	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for at := begin; at.Before(begin.Add(24 * time.Hour)); {
+		hour := at.Sub(begin).Hours()
+		rate := 0.05 + 0.5*math.Pow(math.Sin(hour/24*math.Pi), 2) // a second
+		at = at.Add(time.Duration(random.ExpFloat64() / rate * 1e9))
+		ip := fmt.Sprint("198.51.100.", int(math.Pow(random.Float64(), 3)*250))
+		took := time.Duration(20+random.IntN(300)) * time.Millisecond
+		status := 200
+		if random.IntN(500) == 0 {
+			status = 503
+		}
+		switch n := random.IntN(100); {
+		case n < 40:
+			add(at, ip, "GET", fmt.Sprint("/products/", random.IntN(5000)), took, status)
+		case n < 60:
+			add(at, ip, "GET", "/", took/4, status)
+		case n < 75:
+			add(at, ip, "GET", fmt.Sprint("/search?q=", random.IntN(1000)), 2*took, status)
+		case n < 90:
+			add(at, ip, "GET", fmt.Sprint("/static/", random.IntN(9), ".css"), took/10, status)
+		case n < 97:
+			add(at, ip, "POST", "/cart", took, status)
+		default:
+			add(at, ip, "POST", "/checkout", 3*took, status)
+		}
+	}
+	for i := range 300 * 8 {
+		at := begin.Add(14*time.Hour + time.Duration(i)*time.Second/8)
+		add(at, "203.0.113.7", "GET", fmt.Sprint("/search?q=", i), time.Duration(300+random.IntN(600))*time.Millisecond, 200)
+	}
+	slices.SortStableFunc(all, func(a, b request) int { return a.end.Compare(b.end) })
+	var b bytes.Buffer
+	for _, r := range all {
+		b.WriteString(r.line)
+	}
+	return b.Bytes()
 }
 
 // played runs a command line of a transcript and returns the text on the terminal. Commands that query

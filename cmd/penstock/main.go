@@ -9,6 +9,7 @@
 //	penstock fmt -w rules.yaml                      # keys in order, comments kept
 //	penstock explain rules.yaml "GET /orders"       # which rules apply to a call, and why
 //	penstock try rules.yaml "GET /orders" --rate 150/s --for 10s
+//	penstock replay --rules rules.yaml access.log   # what rules would have done to a log
 //
 // Only the commands that show running programs open connections, and only fmt -w, new, man and try
 // --svg write files. docs/command.md has examples.

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/penstock-go/penstock/rules"
@@ -152,12 +153,27 @@ func toJSON(faults []fault) []jsonFault {
 	return all
 }
 
-// writeJSON writes a value with indentation.
+// writeJSON writes a value with indentation. Characters that a terminal might obey are escaped.
 func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
+	var text bytes.Buffer
+	enc := json.NewEncoder(&text)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	var b strings.Builder
+	for _, r := range text.String() {
+		if r == '\n' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) { // it is within a string
+			fmt.Fprintf(&b, "\\u%04x", unit)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // annotations writes faults in the format that GitHub Actions reads from a log, each at its line.

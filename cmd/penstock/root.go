@@ -79,7 +79,7 @@ standard input.`,
 	root.PersistentFlags().Var(&c.color, "color", "colors: auto (on a terminal), always, never")
 	_ = root.RegisterFlagCompletionFunc("color", fixed(colorNames...))
 	root.AddCommand(
-		c.check(), c.convert(), c.diff(), c.explain(), c.format(), c.new(), c.schema(), c.try(), c.man(), c.version(),
+		c.check(), c.convert(), c.diff(), c.explain(), c.format(), c.new(), c.schema(), c.try(), c.replay(), c.man(), c.version(),
 		c.top(), c.tree(), c.resources(), c.rules(),
 	)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveDefault)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/penstock-go/penstock/api"
 	"github.com/penstock-go/penstock/breaker"
+	"github.com/penstock-go/penstock/internal/simulation"
 	"github.com/penstock-go/penstock/rules"
 )
 
@@ -73,6 +74,7 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	if err != nil {
 		return out, err
 	}
+	defer sim.Close()
 	defer guard.Close()
 	guard.OnBreaker(func(ch breaker.Change) {
 		turn := fmt.Sprintf("%v after %v: %v -> %v", ch.Rule, short(ch.At.Sub(start)), ch.From, ch.To)
@@ -83,9 +85,9 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	// prioritized.
 	p.arrivals, p.priorities, p.fails = stream(t.seed, 1), stream(t.seed, 2), stream(t.seed, 3)
 	p.arrive(0)
-	for (p.coming || sim.active > 0) && p.err == nil && sim.step() {
+	for (p.coming || sim.Active() > 0) && p.err == nil && sim.Step() {
 	}
-	out.longest = time.Duration(sim.now - start.UnixNano())
+	out.longest = time.Duration(sim.Now() - start.UnixNano())
 	slices.Sort(out.waits)
 	out.by = ranked(p.by)
 	shadow := make(map[string]int)
@@ -99,10 +101,14 @@ func (t traffic) play(set rules.Set) (out outcome, err error) {
 	return out, p.err
 }
 
+// machine is the machine's load as rules see it.
+type machine struct{ load, cpu, memory float64 }
+
 // guard returns a guard with these rules on such a machine, and its clock.
-func (m machine) guard(set rules.Set) (*simulation, *api.Guard, error) {
-	sim := newSimulation(start, m)
-	guard, err := api.New(api.Config{Clock: sim, Host: sim, Logger: slog.New(slog.DiscardHandler)})
+func (m machine) guard(set rules.Set) (*simulation.Simulation, *api.Guard, error) {
+	sim := simulation.New(start)
+	host := simulation.Machine{LoadAverage: m.load, CPUShare: m.cpu, MemoryShare: m.memory}
+	guard, err := api.New(api.Config{Clock: sim, Host: host, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +134,7 @@ func ranked(by map[string]int) []refusals {
 // player is one run of the traffic.
 type player struct {
 	traffic
-	sim                         *simulation
+	sim                         *simulation.Simulation
 	guard                       *api.Guard
 	out                         *outcome
 	by                          map[string]int
@@ -144,7 +150,7 @@ func (p *player) arrive(after float64) {
 	if p.coming = after < p.length.Seconds(); !p.coming {
 		return
 	}
-	p.sim.at(start.UnixNano()+int64(after*1e9), func() {
+	p.sim.At(start.UnixNano()+int64(after*1e9), func() {
 		n := p.number
 		p.number++
 		if p.random {
@@ -155,13 +161,13 @@ func (p *player) arrive(after float64) {
 		if p.progressed != nil {
 			p.progressed(after / p.length.Seconds())
 		}
-		p.sim.call(func() { p.call(n) })
+		p.sim.Call(func() { p.call(n) })
 	})
 }
 
 // second returns the row of the current time.
 func (p *player) second() *second {
-	i := int((p.sim.now - start.UnixNano()) / int64(time.Second))
+	i := int((p.sim.Now() - start.UnixNano()) / int64(time.Second))
 	for len(p.out.seconds) <= i {
 		p.out.seconds = append(p.out.seconds, second{inFlight: p.inFlight})
 	}
@@ -172,7 +178,7 @@ var errFailed = errors.New("failed")
 
 // call runs call number n.
 func (p *player) call(n int) {
-	begun := p.sim.now
+	begun := p.sim.Now()
 	p.out.asked++
 	p.second().asked++
 	ctx, opts := p.options(n)
@@ -198,7 +204,7 @@ func (p *player) call(n int) {
 	}
 	p.out.passed++
 	row.passed++
-	if waited := time.Duration(p.sim.now - begun); waited > 0 {
+	if waited := time.Duration(p.sim.Now() - begun); waited > 0 {
 		row.waited++
 		row.waits += waited
 		row.longest = max(row.longest, waited)
@@ -268,3 +274,12 @@ func (c caller) options(n int) (context.Context, []api.Option) {
 	}
 	return ctx, opts
 }
+
+// callContext is the context of a call whose caller waits only until a time of the simulation.
+type callContext struct {
+	context.Context
+	deadline int64
+}
+
+// Deadline returns the time when the caller gives up.
+func (c callContext) Deadline() (time.Time, bool) { return time.Unix(0, c.deadline), true }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -215,42 +213,6 @@ func TestBars(t *testing.T) {
 		p, r := bars(c.passed, c.refused, c.most)
 		assert.Equal(t, []int{c.p, c.r}, []int{p, r}, "%+v", c)
 	}
-}
-
-// Sleeps end at their time, in the order in which they began, or with their context. Events at the
-// same time run in the order of their planning.
-func TestSimulation(t *testing.T) {
-	s := newSimulation(start, machine{})
-	var log []string
-	at := func(what string) {
-		log = append(log, time.Duration(s.now-start.UnixNano()).String()+" "+what)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	s.call(func() {
-		assert.NoError(t, s.Sleep(t.Context(), time.Second))
-		at("a")
-		assert.NoError(t, s.Sleep(t.Context(), 0))
-		cancel()
-		at("a again")
-	})
-	s.call(func() {
-		assert.ErrorIs(t, s.Sleep(ctx, 3*time.Second), context.Canceled)
-		at("b is woken")
-		assert.ErrorIs(t, s.Sleep(ctx, time.Second), context.Canceled)
-		assert.NoError(t, s.Sleep(t.Context(), time.Second))
-		at("b")
-	})
-	stop := s.Alarm(2*time.Second, func() { at("no alarm") })
-	s.Alarm(time.Second, func() { at("alarm"); stop() })
-	s.call(func() {
-		assert.NoError(t, s.Sleep(t.Context(), time.Second))
-		at("c")
-	})
-	for s.step() {
-	}
-	assert.Zero(t, s.active)
-	assert.Empty(t, s.asleep)
-	assert.Equal(t, []string{"1s a", "1s a again", "1s b is woken", "1s alarm", "1s c", "2s b"}, log)
 }
 
 // All resources in the rule files of the examples can be tried.

@@ -15,7 +15,7 @@ import (
 const families = "flow isolation adaptive breaker upstream outlier hotspot system authority"
 
 // public lists the packages that programs and nested modules may build on.
-const public = "api bandwidth observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host " + families
+const public = "api bandwidth observe/inspect observe/metriclog rules rules/lint rules/gateway rules/sources/httpsource slots cluster cluster/store cluster/storetest core core/argument core/clocks core/pattern core/spec node stat core/host replay " + families
 
 // layers lists the packages of this module that each package may import, lowest layer first. A name
 // ending in /* stands for every package below that folder. Only non-test files count: a test may
@@ -25,6 +25,8 @@ var layers = []layer{
 	{"internal/lending", "internal/shared"}, // when counters lend to lanes, and how much
 	{"internal/netname", ""},                // normalizes addresses and host names
 	{"internal/safelog", ""},                // loggers whose handlers may panic
+	{"internal/accesslog", ""},              // reads the access logs of servers, for replays
+	{"internal/sketch", ""},                 // quantiles, different texts and frequent ones, in bounded memory
 	{"internal/shown", ""},                  // names and numbers as text, for people and in files
 
 	{"stat", "internal/lending internal/shared"},
@@ -71,7 +73,9 @@ var layers = []layer{
 	{"observe/inspect", "internal/shown rules core internal/engine core/spec node stat"},
 	{"api", "internal/sampler internal/sharing cluster cluster/store observe/inspect rules rules/lint slots core internal/engine core/argument core/clocks core/spec node stat core/host " + families},
 
-	{"bandwidth", "api"}, // limits the bytes of streams
+	{"internal/simulation", "core/host"},                                                                           // calls on a simulated clock
+	{"replay", "api breaker core internal/simulation internal/sketch"},                                             // recorded traffic under rules
+	{"bandwidth", "api"},                                                                                           // limits the bytes of streams
 	{"observe/metriclog", "api core core/argument core/clocks node slots stat"},                                    // the counts, in Sentinel's files
 	{"observe/transport/sentinel", public + " internal/netname internal/sentinel internal/shown"},                  // the command API of Sentinel
 	{"observe/console", "internal/shown api observe/inspect rules breaker core core/argument core/spec node stat"}, // the dashboard and its API

@@ -2,4 +2,4 @@ package main
 
 import "slices"
 
-var rows = slices.Concat(statRows, coreRows, familyRows, upstreamRows, ruleRows, clusterRows, togetherRows, quotaRows)
+var rows = slices.Concat(statRows, coreRows, familyRows, upstreamRows, ruleRows, clusterRows, togetherRows, quotaRows, replayRows)

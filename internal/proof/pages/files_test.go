@@ -30,13 +30,15 @@ func TestFilesThatPagesNameExist(t *testing.T) {
 	require.Greater(t, named, 50, "the test found too few")
 }
 
-// The transcripts of command.md were played in their current form. The test that plays them is in
-// another module: the go command doesn't notice that the page has changed, except through this sum.
+// The transcripts were played in their current form. The test that plays them is in another module:
+// the go command doesn't notice that a page has changed, except through this sum.
 func TestTranscriptsArePlayed(t *testing.T) {
 	t.Chdir(docs)
-	text, err := os.ReadFile("command.md")
-	require.NoError(t, err)
-	sum, err := os.ReadFile("../cmd/penstock/testdata/command.md.sha256")
-	require.NoError(t, err)
-	assert.Equal(t, fmt.Sprintf("%x\n", sha256.Sum256(text)), string(sum), "in cmd/penstock: go test -run TestDocs -update")
+	for _, page := range []string{"command.md", "replay.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		sum, err := os.ReadFile("../cmd/penstock/testdata/" + page + ".sha256")
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprintf("%x\n", sha256.Sum256(text)), string(sum), "in cmd/penstock: go test -run TestDocs -update .")
+	}
 }
