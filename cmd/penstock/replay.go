@@ -198,7 +198,7 @@ func (c *command) replayed(l *logs, f *replayFlags, names []string) error {
 		}
 	}
 	l.show = f.values || f.format == "text" && c.terminal(c.out)
-	l.progress, l.passes = c.progress("reading"), 2
+	l.progress, l.passes = c.progress("reading"), 4
 	defer l.progress.done()
 	if len(f.rules) == 0 {
 		l.passes = 3
@@ -209,19 +209,64 @@ func (c *command) replayed(l *logs, f *replayFlags, names []string) error {
 	if len(f.rules) == 0 {
 		return c.surveyed(l, f.format)
 	}
-	var failed error
-	report, err := replay.Play(set, iter.Seq[replay.Call](l.calls(&failed)))
-	if err := errors.Join(failed, err); err != nil {
+	o, err := l.play(set)
+	if err != nil {
 		return err
 	}
 	l.progress.done()
-	if err := c.writeReplay(l, report, set, f); err != nil {
+	if err := c.writeReplay(l, o, set, f); err != nil {
 		return err
 	}
+	report := o.Report
 	if f.failOver.text != "" && refusedShare(report) > f.failOver.of {
 		return exit(exitErrors)
 	}
 	return nil
+}
+
+// replayOutcome is the outcome of rules.
+type replayOutcome struct {
+	replay.Report
+	ranges []refusedRange // of each rule; none if no call was logged in whole seconds
+}
+
+// refusedRange is the least and the highest number of refusals of a rule, depending on where the
+// calls are placed in their second.
+type refusedRange struct {
+	Least int64 `json:"least"`
+	Most  int64 `json:"most"`
+}
+
+// matters reports whether the placement changes the share of refusals by more than 1 %.
+func (r refusedRange) matters(offered int64) bool { return 100*(r.Most-r.Least) > offered }
+
+// play plays the logs through rules: with calls of whole seconds spread evenly and, to see how much
+// that matters, all at once and at random.
+func (l *logs) play(set api.RuleSet) (o replayOutcome, err error) {
+	once := func() (replay.Report, error) {
+		var failed error
+		report, err := replay.Play(set, iter.Seq[replay.Call](l.calls(&failed)))
+		return report, errors.Join(failed, err)
+	}
+	if !l.coarse {
+		l.passes = 2
+	}
+	if o.Report, err = once(); err != nil || !l.coarse {
+		return o, err
+	}
+	for _, r := range o.Rules {
+		o.ranges = append(o.ranges, refusedRange{r.Refused, r.Refused})
+	}
+	for _, l.placement = range []accesslog.Placement{accesslog.AtOnce, accesslog.Randomly} {
+		other, err := once()
+		if err != nil {
+			return o, err
+		}
+		for i, r := range other.Rules {
+			o.ranges[i] = refusedRange{min(o.ranges[i].Least, r.Refused), max(o.ranges[i].Most, r.Refused)}
+		}
+	}
+	return o, nil
 }
 
 func refusedShare(r replay.Report) float64 {

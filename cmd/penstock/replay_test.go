@@ -69,9 +69,12 @@ func TestReplayRealLog(t *testing.T) {
 		assert.EqualValues(t, 10_000, out.Offered)
 		assert.Equal(t, jsonInput{Lines: 10_000, Coarse: 10_000, Untimed: 10_000}, out.Input)
 		assert.EqualValues(t, 50, out.Clients)
+		assert.Equal(t, &refusedRange{refused, refused}, out.Rules[0].Range, "it doesn't matter to seconds of the clock")
 		assert.Equal(t, refused, out.Rules[0].Refused)
 	}
-	out := replayedJSON(t, "flow: [{id: all, resource: '*', threshold: 3}]", log, "--window", "10s")
+	out := replayedJSON(t, "flow: [{id: all, resource: '*', together: true, threshold: 3}]", log)
+	assert.Less(t, out.Rules[0].Range.Least, out.Rules[0].Range.Most, "it does to seconds that begin at any time")
+	out = replayedJSON(t, "flow: [{id: all, resource: '*', threshold: 3}]", log, "--window", "10s")
 	assert.Positive(t, out.Input.Late, "the log is out of order by up to a minute")
 	assert.EqualValues(t, 10_000, out.Offered+out.Input.Late)
 }

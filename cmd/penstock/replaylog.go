@@ -32,6 +32,8 @@ type logs struct {
 	origin       *logField
 	since, until int64
 	window       time.Duration
+	placement    accesslog.Placement
+	coarse       bool // times are in whole seconds, at least some
 	progress     *progress
 	show         bool // values of the log
 	passes       int  // of the whole work, for progress
@@ -254,6 +256,7 @@ func (l *logs) learnFile(f *logFile) error {
 			continue
 		}
 		f.records++
+		l.coarse = l.coarse || rec.Coarse
 		f.first = min(f.first, rec.At)
 		if len(rec.Resource) == 0 {
 			l.namer.Learn(rec.Method, rec.Path)
@@ -288,7 +291,7 @@ func (l *logs) calls(err *error) func(yield func(replay.Call) bool) {
 				all, sources = append(all, s), append(sources, s)
 			}
 		}
-		*err = accesslog.Spread(accesslog.NewMerger(sources).Next, func(e accesslog.Event[replay.Call]) bool {
+		*err = accesslog.Spread(l.placement, accesslog.NewMerger(sources).Next, func(e accesslog.Event[replay.Call]) bool {
 			e.Value.At = time.Unix(0, e.At)
 			return yield(e.Value)
 		})

@@ -230,14 +230,15 @@ func (r routeSurvey) refuses() string {
 }
 
 // writeReplay writes the outcome of rules.
-func (c *command) writeReplay(l *logs, report replay.Report, set api.RuleSet, f *replayFlags) error {
+func (c *command) writeReplay(l *logs, o replayOutcome, set api.RuleSet, f *replayFlags) error {
+	report := o.Report
 	switch f.format {
 	case "json":
-		return writeJSON(c.out, jsonReplay(l, report))
+		return writeJSON(c.out, jsonReplay(l, o))
 	case "csv":
-		return replayCSV(c.out, report)
+		return replayCSV(c.out, o)
 	case "github":
-		_, err := io.WriteString(c.out, replayMarkdown(l, report))
+		_, err := io.WriteString(c.out, replayMarkdown(l, o))
 		return err
 	}
 	var b strings.Builder
@@ -252,9 +253,12 @@ func (c *command) writeReplay(l *logs, report replay.Report, set api.RuleSet, f 
 			figure(r.Offered, 8), figure(r.Passed, 8), figure(r.Refused, 8), portion(r.Refused, r.Offered), figure(r.Waited, 8), p50, p99)
 	}
 	fmt.Fprintln(&b)
-	for _, r := range report.Rules {
+	for i, r := range report.Rules {
 		for _, line := range sentences(r, report.Clients, l.show) {
 			fmt.Fprintln(&b, line)
+		}
+		if len(o.ranges) > 0 && o.ranges[i].matters(r.Offered) {
+			fmt.Fprintf(&b, "  Its refusals depend on the times within seconds: %s.\n", o.ranges[i].text(r.Offered))
 		}
 	}
 	fmt.Fprintf(&b, "Refused: %s of %s calls (%s).\n", grouped(report.Refused), grouped(report.Offered), portion(report.Refused, report.Offered))
@@ -277,6 +281,11 @@ func (c *command) writeReplay(l *logs, report replay.Report, set api.RuleSet, f 
 	}
 	_, err := io.WriteString(c.out, b.String())
 	return err
+}
+
+// text returns the range in shares of the calls.
+func (r refusedRange) text(offered int64) string {
+	return portion(r.Least, offered) + " to " + portion(r.Most, offered)
 }
 
 // sentences describe the outcome of a rule in words, or are empty if there is nothing to say.
@@ -337,13 +346,18 @@ func fewest(r replay.Rule) string {
 }
 
 // replayCSV writes the rules as a table for spreadsheets.
-func replayCSV(out io.Writer, report replay.Report) error {
+func replayCSV(out io.Writer, o replayOutcome) error {
 	w := csv.NewWriter(out)
 	_ = w.Write([]string{
 		"kind", "rule", "resource", "shadow", "offered", "passed", "refused", "waited", "waitP50Seconds", "waitP99Seconds",
 		"worstSecond", "worstOffered", "worstRefused", "clients", "opened",
+		"refusedLeast", "refusedMost",
 	})
-	for _, r := range report.Rules {
+	for i, r := range o.Rules {
+		span := refusedRange{r.Refused, r.Refused}
+		if len(o.ranges) > 0 {
+			span = o.ranges[i]
+		}
 		worst := ""
 		if !r.Worst.At.IsZero() {
 			worst = r.Worst.At.Format(time.RFC3339)
@@ -352,6 +366,7 @@ func replayCSV(out io.Writer, report replay.Report) error {
 			r.Kind, cell(r.ID), cell(r.Resource), strconv.FormatBool(r.Shadow), fmt.Sprint(r.Offered), fmt.Sprint(r.Passed), fmt.Sprint(r.Refused),
 			fmt.Sprint(r.Waited), fmt.Sprint(r.WaitP50.Seconds()), fmt.Sprint(r.WaitP99.Seconds()), worst, fmt.Sprint(r.Worst.Offered),
 			fmt.Sprint(r.Worst.Refused), fmt.Sprint(r.Clients), fmt.Sprint(r.Opened),
+			fmt.Sprint(span.Least), fmt.Sprint(span.Most),
 		})
 	}
 	w.Flush()
@@ -368,11 +383,16 @@ func cell(text string) string {
 }
 
 // replayMarkdown returns the outcome as a table for a pull request.
-func replayMarkdown(l *logs, report replay.Report) string {
+func replayMarkdown(l *logs, o replayOutcome) string {
 	var b strings.Builder
+	report := o.Report
 	fmt.Fprintf(&b, "%s\n\n", markdown(l.heading(report.Offered, report.From, report.To)))
 	b.WriteString("| Rule | Offered | Passed | Refused | Share | Waited | p99 wait | Clients |\n|---|--:|--:|--:|--:|--:|--:|--:|\n")
-	for _, r := range report.Rules {
+	for i, r := range report.Rules {
+		share := portion(r.Refused, r.Offered)
+		if len(o.ranges) > 0 && o.ranges[i].matters(r.Offered) {
+			share = o.ranges[i].text(r.Offered)
+		}
 		name, wait := r.Kind+" "+r.ID, ""
 		if r.Shadow {
 			name += " (shadow)"
@@ -381,7 +401,7 @@ func replayMarkdown(l *logs, report replay.Report) string {
 			wait = short(r.WaitP99)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s | %s | %s |\n", markdown(name), grouped(r.Offered), grouped(r.Passed), grouped(r.Refused),
-			portion(r.Refused, r.Offered), grouped(r.Waited), wait, grouped(r.Clients))
+			share, grouped(r.Waited), wait, grouped(r.Clients))
 	}
 	fmt.Fprintf(&b, "\nRefused: %s of %s calls (%s).\n", grouped(report.Refused), grouped(report.Offered), portion(report.Refused, report.Offered))
 	return b.String()
@@ -424,21 +444,22 @@ func jsonInputOf(l *logs) (in jsonInput) {
 }
 
 type jsonReplayRule struct {
-	Kind     string       `json:"kind"`
-	ID       string       `json:"id"`
-	Resource string       `json:"resource"`
-	Shadow   bool         `json:"shadow,omitempty"`
-	Offered  int64        `json:"offered"`
-	Passed   int64        `json:"passed"`
-	Refused  int64        `json:"refused"`
-	Waited   int64        `json:"waited"`
-	WaitP50  float64      `json:"waitP50Seconds"`
-	WaitP99  float64      `json:"waitP99Seconds"`
-	WaitMax  float64      `json:"waitMaxSeconds"`
-	Worst    *jsonWorst   `json:"worstSecond,omitempty"`
-	Clients  int64        `json:"clients"`
-	Top      []jsonClient `json:"mostRefused,omitempty"`
-	Opened   int64        `json:"opened,omitempty"`
+	Kind     string        `json:"kind"`
+	ID       string        `json:"id"`
+	Resource string        `json:"resource"`
+	Shadow   bool          `json:"shadow,omitempty"`
+	Offered  int64         `json:"offered"`
+	Passed   int64         `json:"passed"`
+	Refused  int64         `json:"refused"`
+	Range    *refusedRange `json:"refusedRange,omitempty"`
+	Waited   int64         `json:"waited"`
+	WaitP50  float64       `json:"waitP50Seconds"`
+	WaitP99  float64       `json:"waitP99Seconds"`
+	WaitMax  float64       `json:"waitMaxSeconds"`
+	Worst    *jsonWorst    `json:"worstSecond,omitempty"`
+	Clients  int64         `json:"clients"`
+	Top      []jsonClient  `json:"mostRefused,omitempty"`
+	Opened   int64         `json:"opened,omitempty"`
 }
 
 type jsonWorst struct {
@@ -452,15 +473,19 @@ type jsonClient struct {
 	Refused int64  `json:"refused"`
 }
 
-func jsonReplay(l *logs, report replay.Report) any {
+func jsonReplay(l *logs, o replayOutcome) any {
+	report := o.Report
 	rules := make([]jsonReplayRule, 0, len(report.Rules))
-	for _, r := range report.Rules {
+	for i, r := range report.Rules {
 		j := jsonReplayRule{
 			Kind: r.Kind, ID: r.ID, Resource: r.Resource, Shadow: r.Shadow, Offered: r.Offered, Passed: r.Passed, Refused: r.Refused, Waited: r.Waited,
 			WaitP50: r.WaitP50.Seconds(), WaitP99: r.WaitP99.Seconds(), WaitMax: r.WaitMax.Seconds(), Clients: r.Clients, Opened: r.Opened,
 		}
 		if !r.Worst.At.IsZero() {
 			j.Worst = &jsonWorst{r.Worst.At, r.Worst.Offered, r.Worst.Refused}
+		}
+		if len(o.ranges) > 0 {
+			j.Range = &o.ranges[i]
 		}
 		for _, k := range r.Top {
 			if !l.show {

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"cmp"
 	"container/heap"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -142,10 +143,38 @@ func (m *Merger[T]) Next() (e Event[T], ok bool, err error) {
 	}
 }
 
-// Spread passes events on, in order: n events that are known to lie in one second, and no closer,
-// are spread evenly over it, in their order. next returns false after the last event. Spread returns
-// early if yield returns false.
-func Spread[T any](next func() (Event[T], bool, error), yield func(Event[T]) bool) error {
+// Placement places events within their second, if nothing closer is known.
+type Placement uint8
+
+// The placements. All keep the order of the events.
+const (
+	Evenly   Placement = iota
+	AtOnce             // at the beginning
+	Randomly           // the same for the same second and number of events
+)
+
+// offsets returns the times of n events after the beginning of their second.
+func (p Placement) offsets(second int64, n int) []int64 {
+	all := make([]int64, n)
+	switch p {
+	case Evenly:
+		for i := range all {
+			all[i] = int64(i) * int64(time.Second) / int64(n)
+		}
+	case Randomly:
+		random := rand.New(rand.NewPCG(uint64(second), uint64(n)))
+		for i := range all {
+			all[i] = random.Int64N(int64(time.Second))
+		}
+		slices.Sort(all)
+	}
+	return all
+}
+
+// Spread passes events on, in order, and places the ones that are known to lie in one second, and no
+// closer, within it. next returns false after the last event. Spread returns early if yield returns
+// false.
+func Spread[T any](p Placement, next func() (Event[T], bool, error), yield func(Event[T]) bool) error {
 	var group []Event[T]
 	flush := func() bool {
 		coarse := 0
@@ -154,11 +183,14 @@ func Spread[T any](next func() (Event[T], bool, error), yield func(Event[T]) boo
 				coarse++
 			}
 		}
-		for i, n := 0, 0; i < len(group); i++ {
-			if group[i].Coarse {
-				second := group[i].At - floorMod(group[i].At, int64(time.Second))
-				group[i].At = second + int64(n)*int64(time.Second)/int64(coarse)
-				n++
+		if coarse > 0 {
+			second := group[0].At - floorMod(group[0].At, int64(time.Second))
+			offsets := p.offsets(second, coarse)
+			for i := range group {
+				if group[i].Coarse {
+					group[i].At = second + offsets[0]
+					offsets = offsets[1:]
+				}
 			}
 		}
 		if coarse > 0 && coarse < len(group) {

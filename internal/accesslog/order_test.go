@@ -3,6 +3,7 @@ package accesslog
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -92,7 +93,7 @@ func TestMerger(t *testing.T) {
 	assert.Equal(t, []string{"old", "other", "old", "old", "other", "new", "new"}, got)
 }
 
-func spreadAll(events ...Event[string]) (got []Event[string]) {
+func spreadAll(p Placement, events ...Event[string]) (got []Event[string]) {
 	next := func() (e Event[string], ok bool, err error) {
 		if len(events) == 0 {
 			return e, false, nil
@@ -100,13 +101,13 @@ func spreadAll(events ...Event[string]) (got []Event[string]) {
 		e, events = events[0], events[1:]
 		return e, true, nil
 	}
-	_ = Spread(next, func(e Event[string]) bool { got = append(got, e); return true })
+	_ = Spread(p, next, func(e Event[string]) bool { got = append(got, e); return true })
 	return got
 }
 
 // Events of a whole second are spread over it, and keep their order; others stay where they are.
 func TestSpread(t *testing.T) {
-	got := spreadAll(
+	got := spreadAll(Evenly,
 		Event[string]{at(1), true, "a"}, Event[string]{at(1), true, "b"}, Event[string]{at(1), true, "c"}, Event[string]{at(1), true, "d"},
 		Event[string]{at(2), true, "e"}, Event[string]{at(2.1), false, "x"}, Event[string]{at(2.9), false, "y"}, Event[string]{at(2.95), true, "f"},
 		Event[string]{at(7.5), false, "z"},
@@ -117,14 +118,30 @@ func TestSpread(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 	n := 0
-	_ = Spread(func() (Event[int], bool, error) { n++; return Event[int]{At: at(float64(n))}, true, nil }, func(Event[int]) bool { return n < 5 })
+	_ = Spread(Evenly, func() (Event[int], bool, error) { n++; return Event[int]{At: at(float64(n))}, true, nil }, func(Event[int]) bool { return n < 5 })
 	assert.Equal(t, 5, n, "it ends when its consumer does")
+}
+
+func TestPlacements(t *testing.T) {
+	second := []Event[string]{{at(3), true, "a"}, {at(3), true, "b"}, {at(3.2), false, "x"}, {at(3), true, "c"}}
+	assert.Equal(t, []Event[string]{{at(3), true, "a"}, {at(3), true, "b"}, {at(3), true, "c"}, {at(3.2), false, "x"}}, spreadAll(AtOnce, second...))
+	random := spreadAll(Randomly, second...)
+	assert.Equal(t, random, spreadAll(Randomly, second...))
+	order := ""
+	for i, e := range random {
+		if order += e.Value; i > 0 {
+			assert.GreaterOrEqual(t, e.At, random[i-1].At)
+		}
+		assert.Less(t, e.At, at(4))
+	}
+	assert.Equal(t, "abc", strings.ReplaceAll(order, "x", ""))
+	assert.NotEqual(t, at(3), random[0].At)
 }
 
 // A second with more events than fit is spread in parts, in order.
 func TestSpreadOfAFullSecond(t *testing.T) {
 	n, last := 0, int64(0)
-	err := Spread(func() (Event[int], bool, error) {
+	err := Spread(Evenly, func() (Event[int], bool, error) {
 		n++
 		return Event[int]{At: at(5), Coarse: true, Value: n}, n <= maxSorted+1000, nil
 	}, func(e Event[int]) bool {
