@@ -1,6 +1,7 @@
 package flow_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -9,8 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/penstock-go/penstock/core/clocks"
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/flow"
+	"github.com/penstock-go/penstock/internal/engine"
 )
 
 func burst(threshold float64, burst int, maxWait time.Duration) flow.Rule {
@@ -168,4 +171,106 @@ func TestThrottleWithABurstRefusesFields(t *testing.T) {
 		_, err := r.Normalized(3)
 		require.ErrorContains(t, err, "burst: has no meaning for "+field)
 	}
+}
+
+// Calls that wait, and turns that are only charged, hide no unused part of a burst from a reload.
+// known bug 299
+func TestBurstBehindAQueueReloaded(t *testing.T) {
+	queue := func(threshold float64, maxWait time.Duration) flow.Rule {
+		r := burst(threshold, 20, maxWait)
+		r.Unit = "tokens"
+		return r
+	}
+	bucket := func(threshold float64) flow.Rule {
+		r := tokens(threshold, 20)
+		r.Unit = "tokens"
+		return r
+	}
+	type open struct {
+		*guard
+		leave func()
+		ran   int
+	}
+	start := func(first flow.Rule, ran, waits int) *open {
+		g := &open{guard: newGuard(t, first)}
+		one := engine.Cost("tokens", 1)
+		for range ran {
+			e, err := g.Enter(t.Context(), "orders", []engine.Option{one})
+			require.NoError(t, err)
+			e.Exit()
+			g.ran++
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		g.clock.SetSleep(clocks.SleepPark)
+		go func() {
+			_, err := g.Enter(ctx, "orders", []engine.Option{engine.Cost("tokens", int64(waits))})
+			done <- err
+		}()
+		g.clock.AwaitParked(1)
+		g.leave = func() {
+			cancel()
+			require.ErrorIs(t, <-done, context.Canceled)
+			g.clock.SetSleep(clocks.SleepRecord)
+		}
+		return g
+	}
+	now := func(g *open) int {
+		n := 0
+		for {
+			e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Cost("tokens", 1)})
+			if e.Exit(); err != nil {
+				return n
+			}
+			n++
+		}
+	}
+	t.Run("another rate", func(t *testing.T) {
+		g := start(queue(10, time.Hour), 19, 5)
+		g.load(queue(1000, 1))
+		g.leave()
+		assert.LessOrEqual(t, g.ran+now(g), 21)
+	})
+	t.Run("a bucket between", func(t *testing.T) {
+		g := start(queue(10, time.Hour), 21, 1)
+		g.load(bucket(10))
+		g.load(bucket(1000))
+		g.at(60 * ms)
+		ran := now(g)
+		g.load(queue(1000, 1))
+		g.leave()
+		assert.LessOrEqual(t, ran+now(g), 21)
+	})
+	for _, between := range []flow.Rule{queue(0, 1), func() flow.Rule { r := queue(1000, 1); r.Burst = 0; return r }()} {
+		t.Run("none between", func(t *testing.T) {
+			g := &open{guard: newGuard(t, queue(10, 1))}
+			for range 20 {
+				e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Cost("tokens", 1)})
+				require.NoError(t, err)
+				e.Exit()
+			}
+			g.load(between)
+			g.load(queue(1000, 1))
+			assert.LessOrEqual(t, now(g), 1)
+		})
+	}
+	t.Run("a charge that nobody waits for", func(t *testing.T) {
+		g := newGuard(t, queue(10, time.Hour))
+		g.clock.SetSleep(clocks.SleepRecord)
+		var last engine.Entry
+		for range 22 {
+			e, err := g.Enter(t.Context(), "orders", []engine.Option{engine.Cost("tokens", 1)})
+			require.NoError(t, err)
+			last.Exit()
+			last = e
+		}
+		last.Settle("tokens", 2)
+		last.Exit()
+		g.at(time.Minute)
+		g.load(bucket(10))
+		ran := now(&open{guard: g})
+		assert.Equal(t, 21, ran)
+		g.load(queue(10, 1))
+		assert.Zero(t, now(&open{guard: g}))
+	})
 }

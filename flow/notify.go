@@ -53,7 +53,7 @@ func (c *controller) notice(inv *engine.Invocation, n *node.StatisticNode) {
 	if !due {
 		return
 	}
-	at, again := core.Notice{Limit: c.lookLimit(now, n)}, now+int64(c.notifier.Interval)
+	at, period := core.Notice{Limit: c.lookLimit(now, n)}, int64(0)
 	switch e := c.enforcer.(type) {
 	case *window:
 		w, _ := e.lookOn(n, now)
@@ -61,12 +61,17 @@ func (c *controller) notice(inv *engine.Invocation, n *node.StatisticNode) {
 	case *quota:
 		m, in := e.account.look()
 		s, _ := m.Until(in, now)
-		at.Used, at.Interval, again = m.Used(in, now), s.Length(), s.End
+		at.Used, at.Interval, period = m.Used(in, now), s.Length(), m.Period(in, now)
 	default:
 		return
 	}
 	c.noticed.mu.Lock()
-	reached := c.noticed.at.Reached(c.notifier, now, again, at.Used, at.Limit)
+	var reached []int64
+	if c.calendar != nil {
+		reached = c.noticed.at.ReachedIn(c.notifier, period, at.Used, at.Limit)
+	} else {
+		reached = c.noticed.at.Reached(c.notifier, now, at.Used, at.Limit)
+	}
 	c.noticed.mu.Unlock()
 	c.notifier.Report(now, reached, at)
 }

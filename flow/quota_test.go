@@ -232,3 +232,29 @@ func TestQuotaNotices(t *testing.T) {
 		"0s 80% 8 of 10 in 24h0m0s", "2h0m0s 100% 10 of 10 in 24h0m0s", "24h0m0s 80% 8 of 10 in 24h0m0s", "26h0m0s 100% 10 of 10 in 24h0m0s",
 	}, got)
 }
+
+// Notices of a quota are those of its periods, also when the calendar changes. known bug 300
+func TestQuotaNoticesInAnotherCalendar(t *testing.T) {
+	count := func(first, then spec.Per, zone string, days int) (notices int) {
+		r := flow.Rule{ID: "r", Resource: "orders", Threshold: 1, Per: first, Notify: []string{"100%"}}
+		g := newGuard(t, r)
+		g.OnNotice(func(core.Notice) { notices++ })
+		noon := start.UTC().Truncate(24 * time.Hour).Add(36 * time.Hour).Sub(start)
+		g.at(noon)
+		g.passes(1, "orders")
+		r.Per, r.Timezone = then, zone
+		g.load(r)
+		for day := range days {
+			g.at(noon + time.Duration(day+1)*24*time.Hour)
+			g.passes(1, "orders")
+		}
+		if days == 0 {
+			g.at(noon + 13*time.Hour) // the old period is over, the new one begins at eight
+			g.passes(1, "orders")
+		}
+		require.NoError(t, g.Close())
+		return notices
+	}
+	assert.Equal(t, 1, count(spec.PerDay, spec.PerDay, "America/Los_Angeles", 0))
+	assert.Equal(t, 6, count(spec.PerMonth, spec.PerDay, "", 5))
+}

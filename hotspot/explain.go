@@ -86,7 +86,7 @@ func (c *controller) explain(inv *engine.Invocation, v argument.Value, n int64, 
 	leaves, ok := s.findsRoomLocked(now, c)
 	if q.named || ok {
 		if leaves != nil && !q.named && c.rule.Behavior == Throttle {
-			fresh.queueLocked().NotBefore(leaves.last()) // as the floor will require
+			fresh.queueLocked(q).NotBefore(leaves.last()) // as the floor will require
 		}
 		m := c.explainCellLocked(inv, &fresh, n, q, j)
 		j.Why = also(j.Why, c.originLocked(&fresh, q, now))

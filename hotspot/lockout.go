@@ -113,10 +113,11 @@ func (s *shard) locksLocked(x *cell, now, until int64) bool {
 	if x.named {
 		return true
 	}
-	for len(s.locks) > 0 && s.locks[0] <= now { // in order, unless the rule's lockout has become shorter
-		s.locks = s.locks[1:]
+	most := max(1, s.room/2)
+	if len(s.locks) >= most {
+		s.locks = slices.DeleteFunc(s.locks, func(end int64) bool { return end <= now })
 	}
-	if len(s.locks) >= max(1, s.room/2) {
+	if len(s.locks) >= most {
 		return false
 	}
 	s.locks = append(s.locks, until)

@@ -52,12 +52,13 @@ func (c *controller) reached(now int64, v argument.Value, p *plan) (percents []i
 	s.settle(x)
 	q = c.answeredLocked(x, q)
 	at.Value, at.Used, at.Limit = x.value, c.usedLocked(x, now, q), q.size
-	again := now + int64(c.notifier.Interval)
 	if c.calendar != nil {
 		span, _ := c.periodLocked(x, now)
-		at.Interval, again = span.Length(), span.End
+		at.Interval = span.Length()
+		period := c.meterLocked(x).Period(c.calendarOf(s), s.notBefore(now))
+		return e.noticed.ReachedIn(c.notifier, period, at.Used, at.Limit), at
 	}
-	return e.noticed.Reached(c.notifier, now, again, at.Used, at.Limit), at
+	return e.noticed.Reached(c.notifier, now, at.Used, at.Limit), at
 }
 
 // notice reports the use that a call which runs, or waits, has brought about.

@@ -100,7 +100,9 @@ func (vs *values) follow(c, old *controller, now int64) {
 		s := &vs.shards[i]
 		s.lock()
 		s.cool(nil)
-		s.rule = c
+		if s.rule = c; !c.rule.locksOut() {
+			s.locks = nil
+		}
 		s.cells.all(func(x *cell) { c.takeOverLocked(x, old, now) })
 		c.takeOverLocked(&s.rest, old, now) // last, as cells that get a bucket above copy the old one
 		s.mu.Unlock()

@@ -236,7 +236,7 @@ func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
 	if first := s.firstAfter(q); first != meter.LongAgo() {
-		turns := c.queueLocked()
+		turns := c.queueLocked(q)
 		if turns.NotBefore(first); s.rest.queue != nil {
 			turns.InheritBurst(s.rest.queue)
 		}
@@ -277,15 +277,16 @@ func (s *shard) leaveRing(c *cell) {
 
 // turnsLocked returns the pacer of the cell's queue, with the burst of its limit.
 func (c *cell) turnsLocked(now int64, q *quota) *meter.Pacer {
-	turns := c.queueLocked()
+	turns := c.queueLocked(q)
 	turns.SetBurst(now, q.burst, q.turn)
 	return turns
 }
 
-// queueLocked is turnsLocked with the burst as it was.
-func (c *cell) queueLocked() *meter.Pacer {
+// queueLocked is turnsLocked with the burst as it was; a new queue has that of the limit.
+func (c *cell) queueLocked(q *quota) *meter.Pacer {
 	if c.queue == nil {
 		turns := meter.MakePacer(&c.shard.mu)
+		turns.StartBurst(q.burst, q.turn)
 		c.queue = &turns
 	}
 	if c.isRest() {

@@ -74,6 +74,12 @@ func (m Meter) Used(c *Calendar, now int64) int64 {
 	return m.used
 }
 
+// Period returns the identity of the period at now.
+func (m Meter) Period(c *Calendar, now int64) int64 {
+	m.At(c, now)
+	return m.began
+}
+
 // Until returns the period as a call at now finds it, and the time until its end.
 func (m Meter) Until(c *Calendar, now int64) (s Span, left time.Duration) {
 	m.At(c, now)

@@ -67,7 +67,7 @@ func NewNotifier(e *engine.Engine, record *engine.Record, kind core.Kind, rule, 
 }
 
 // Noticed has the time from which each share of a rule may be reported again, for one key: at most once
-// in an interval, or in a quota's period. The zero value has reported nothing. Its caller holds a lock.
+// in an interval. Of a quota it has the identity of the period of each share's latest notice. The zero value has reported nothing. Its caller holds a lock.
 type Noticed struct{ next []int64 }
 
 // Due reports whether a share might be reported.
@@ -92,13 +92,22 @@ func (d *Noticed) Until() int64 {
 }
 
 // Reached returns the shares that use has reached and that are due, as percentages in ascending order.
-// They are due again from again on.
-func (d *Noticed) Reached(n *Notifier, now, again, used, limit int64) (reached []int64) {
+// They are due again after an interval.
+func (d *Noticed) Reached(n *Notifier, now, used, limit int64) (reached []int64) {
+	return d.reached(n, used, limit, now+int64(n.Interval), func(next int64) bool { return now >= next })
+}
+
+// ReachedIn is like Reached, for a quota's period with that identity: shares are due again in another one.
+func (d *Noticed) ReachedIn(n *Notifier, period, used, limit int64) (reached []int64) {
+	return d.reached(n, used, limit, period, func(latest int64) bool { return period != latest })
+}
+
+func (d *Noticed) reached(n *Notifier, used, limit, again int64, due func(int64) bool) (reached []int64) {
 	if len(d.next) != len(n.percents) { // new, or another rule's
 		d.next = slices.Repeat([]int64{math.MinInt64}, len(n.percents))
 	}
 	for i, percent := range n.percents {
-		if limit > 0 && now >= d.next[i] && used >= share(limit, percent) {
+		if limit > 0 && due(d.next[i]) && used >= share(limit, percent) {
 			d.next[i] = again
 			reached = append(reached, percent)
 		}

@@ -83,6 +83,7 @@ type Pacer struct {
 	came    uint64 // number of calls that ever joined the queue
 	late    uint64 // number of the last call that may sleep too long; 0 if none does
 	seen    int64  // latest time of a look while there was a queue
+	spent   Moment // once no call waits, turns come after it; longAgo if it doesn't matter
 	delayed Moment // sum of all postponements
 }
 
@@ -92,7 +93,9 @@ const lateness = int64(50 * time.Millisecond)
 
 // MakePacer returns a Pacer without granted turns. The lock guards it, and may guard other things
 // too.
-func MakePacer(lock *shared.Mutex) Pacer { return Pacer{lock: lock, ran: LongAgo(), seen: longAgo} }
+func MakePacer(lock *shared.Mutex) Pacer {
+	return Pacer{lock: lock, ran: LongAgo(), seen: longAgo, spent: LongAgo()}
+}
 
 // Last returns the latest turn, granted or queued. The caller holds the lock.
 func (t *Pacer) Last() Moment {
@@ -117,33 +120,41 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 // calls leave: the queue is empty, or a turn as late as m was granted. The caller holds the lock.
 func (t *Pacer) Follow(m Moment) bool { return t.Empty() || t.ran.Later(m) == t.ran }
 
-// NotBefore makes all future turns come after m. [Pacer.Follow] must have returned true for m. The
+// NotBefore makes all future turns come after m, if calls wait from the time on at which none does. The
 // caller holds the lock.
 func (t *Pacer) NotBefore(m Moment) {
 	if t.Empty() {
 		t.ran = t.ran.Later(m)
+	} else {
+		t.spent = t.spent.Later(m)
 	}
 }
 
 // SetBurst sets the time, in ns, that idle time may save up, and the cost of a unit. If that cost has
-// changed, the units that are missing from the burst stay missing. The caller holds the lock.
+// changed, the units that are missing from the burst stay missing, and a burst that a Pacer gets after
+// its first turn is saved up first. The caller holds the lock.
 func (t *Pacer) SetBurst(now, burst int64, unit Moment) {
 	old, before := t.slack, t.unit
 	if old == burst && before == unit {
 		return
 	}
 	t.slack, t.unit = burst, unit
-	missing := t.ran.minus(Moment{ns: now - old})
-	if old > 0 && t.slack > 0 && unit != before && missing.ns >= 0 && t.Empty() {
-		t.ran = t.ran.Later(Moment{ns: now - t.slack}.plus(missing.scaled(unit, before)))
+	switch missing := t.ran.minus(Moment{ns: now - old}); {
+	case burst == 0 || t.ran == LongAgo():
+	case old == 0:
+		t.NotBefore(Moment{ns: now})
+	case unit != before && missing.ns >= 0:
+		t.NotBefore(Moment{ns: now - burst}.plus(missing.scaled(unit, before)))
 	}
 }
+
+// StartBurst is SetBurst for a Pacer without turns, whose burst is full.
+func (t *Pacer) StartBurst(burst int64, unit Moment) { t.slack, t.unit = burst, unit }
 
 // BurstTime returns the time that a burst of n units takes up, at the cost of one.
 func BurstTime(n int64, unit Moment) int64 { return unit.TimesMany(n).ns }
 
-// InheritBurst gives a Pacer without turns the burst of another one, whose turns it follows. The caller
-// holds the lock.
+// InheritBurst gives a Pacer the burst of another one, whose turns it follows. The caller holds the lock.
 func (t *Pacer) InheritBurst(other *Pacer) { t.slack, t.unit = other.slack, other.unit }
 
 // Rested reports whether a call of that cost at now would run no earlier if none had run before. The
@@ -289,6 +300,9 @@ func (t *Pacer) look(now int64) {
 func (t *Pacer) advance(now int64) {
 	for t.due(now) {
 		t.grantDue(now)
+	}
+	if t.queue.length == 0 {
+		t.ran = t.ran.Later(t.spent)
 	}
 	t.wakeFirst()
 }

@@ -102,8 +102,8 @@ var familyRows = []row{
 	{
 		invariant:   "A share has one notice in an interval.",
 		declaration: "internal/family.Noticed.Reached",
-		old:         `d.next[i] = again`,
-		new:         `d.next[i] = now`,
+		old:         `now+int64(n.Interval)`,
+		new:         `now`,
 		test:        "go test -run ^TestNoticesAreThoseOfTheTwin$ ./flow",
 	},
 	{
