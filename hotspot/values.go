@@ -169,6 +169,11 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 		c.named = true
 		return c
 	}
+	if rule.returns(&v, now) {
+		c := s.add(v, hash, now, q)
+		s.ring = append(s.ring, c)
+		return c
+	}
 	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
 		if s.hand++; s.hand >= len(s.ring) {
 			s.hand = 0
@@ -179,8 +184,9 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 			s.forget(c, now, rule)
 		}
 	}
-	if len(s.ring) >= s.room {
+	if len(s.ring) >= s.room || rule.bookFull(now) {
 		s.overflowed++
+		rule.raiseRestLocked(s, &v, now)
 		return &s.rest
 	}
 	c := s.add(v, hash, now, q)
@@ -200,8 +206,10 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	} else {
 		c.bucket = s.newBucketLocked(now)
 	}
+	s.rule.raiseRestLocked(s, nil, now)
 	if s.rest.period != nil {
 		used := *s.rest.period
+		used.Keep(nil, now)
 		c.period = &used
 	}
 	if s.rest.held > 0 {
@@ -222,6 +230,9 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	if c.strict != nil {
 		c.strict.cell = &c
 	}
+	if s.rule.book != nil {
+		s.rule.keepPeriodLocked(&c, now)
+	}
 	s.cells.add(&c)
 	return &c
 }
@@ -230,6 +241,7 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
+	s.rule.restoreLocked(&c, now)
 	if first := s.firstAfter(q); first != meter.LongAgo() {
 		turns := c.queueLocked()
 		if turns.NotBefore(first); s.rest.queue != nil {
@@ -249,6 +261,7 @@ func (s *shard) forget(c *cell, now int64, rule *controller) {
 	if c.period != nil {
 		begun, _ := c.period.Begun()
 		s.forgotten = max(s.forgotten, begun)
+		c.period.Leave(now)
 	}
 	if s.rest.strict != nil {
 		s.rest.strict.roll(s.forgotten) // for copies of it
