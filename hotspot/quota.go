@@ -171,6 +171,12 @@ func (c *controller) returns(v *argument.Value, now int64) bool {
 	return ok && free
 }
 
+// leftInLog returns the units left of the quota of such a value.
+func (c *controller) leftInLog(v *argument.Value, now int64, q *quota) int64 {
+	units, _, _ := c.book.Restored(v.Key(), now)
+	return q.size - units
+}
+
 // bookFull reports whether the log has no room for another value.
 func (c *controller) bookFull(now int64) bool {
 	return c.book != nil && c.book.Full(now, c.rule.MaxValues+len(c.exceptions)+1)

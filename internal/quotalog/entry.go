@@ -69,7 +69,7 @@ func (e *Entry) base(first bool, start, now int64) (base int64, slack bool) {
 	switch {
 	case first && now < e.until:
 		return e.restored, e.exact
-	case start < e.book.log.crashed && e.book.charged > 0:
+	case start <= e.book.log.crashed && e.book.charged > 0:
 		return e.book.charged, false
 	}
 	return 0, true
