@@ -51,12 +51,12 @@ func (r Rule) checkQuota() (Rule, error) {
 }
 
 // entry returns the account's entry in the log of quotas, or nil if there is no log.
-func (c *controller) entry() *quotalog.Entry {
+func (c *controller) entry(now int64) *quotalog.Entry {
 	log := c.engine.QuotaLog()
 	if log == nil {
 		return nil
 	}
-	return log.Book("flow "+c.rule.ID, quotalog.Margin(c.limit)).Entry(c.resource.Name())
+	return log.Book("flow "+c.rule.ID, quotalog.Margin(c.limit)).Entry(c.resource.Name(), now)
 }
 
 func (e *quota) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {

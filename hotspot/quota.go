@@ -87,7 +87,7 @@ func (c *controller) takeQuotaLocked(x *cell, now, n int64, q *quota) (held engi
 //     that starts with this use alone, not as a copy of the rest;
 //   - the rests of all shards start with the use of the one that had used most, and so does a new cell of
 //     another value;
-//   - values that can't be told apart in another process, such as long texts, share a use in the log: the
+//   - values that another process can't distinguish, such as long texts, share a use in the log: the
 //     first gets a cell as above, the others start from it and from the rest, and so does the rest when
 //     one of them finds no room.
 
@@ -109,11 +109,11 @@ func (c *controller) openBook() *quotalog.Book {
 }
 
 // entryOf returns the entry of a cell's value.
-func (c *controller) entryOf(x *cell) *quotalog.Entry {
+func (c *controller) entryOf(x *cell, now int64) *quotalog.Entry {
 	if x.isRest() {
-		return c.book.Entry("")
+		return c.book.Entry("", now)
 	}
-	return c.book.Entry(x.value.Key())
+	return c.book.Entry(x.value.Key(), now)
 }
 
 // keepPeriodLocked gives a cell a count of its own.
@@ -122,7 +122,7 @@ func (c *controller) keepPeriodLocked(x *cell, now int64) {
 		x.period = new(calendar.Meter)
 	}
 	if c.book != nil {
-		x.period.Keep(c.entryOf(x), now)
+		x.period.Keep(c.entryOf(x, now), now)
 	}
 }
 

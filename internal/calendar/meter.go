@@ -23,8 +23,8 @@ type Meter struct {
 	entry *quotalog.Entry // keeps the use over restarts; nil if that isn't configured
 }
 
-// Keep makes the meter keep its use in an entry of a log, nil for none. Units used so far count on, and
-// so do those that the entry was charged with when the log was opened.
+// Keep makes the meter keep its use in an entry of a log, nil for none. Units used so far count on, and so
+// do the units that the log has charged to the entry.
 func (m *Meter) Keep(e *quotalog.Entry, now int64) {
 	if m.entry = e; e != nil && m.span != (Span{}) {
 		m.used = max(m.used, e.Base(true, m.span.Start, now))
@@ -72,7 +72,7 @@ func (m *Meter) Take(c *Calendar, now, n, limit int64) (period int64, ok bool) {
 		return 0, false
 	}
 	if m.entry != nil {
-		m.entry = m.entry.Current()
+		m.entry = m.entry.Current(now)
 	}
 	if m.entry != nil && !m.entry.Take(m.period(), now, m.used, n, limit) {
 		return 0, false // until its next mark is on the disk

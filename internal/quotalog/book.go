@@ -20,7 +20,7 @@ type Book struct {
 	mu      shared.Mutex // guards the fields below
 	closed  bool
 	entries map[string]*Entry
-	ends    int64 // no entry's period ends earlier, of those that had begun at the latest forgetLocked
+	ends    int64 // no period ends earlier, of the entries that the latest forgetLocked found in one
 	checked int   // number of entries left by it
 }
 
@@ -36,14 +36,14 @@ func short(name string) string {
 }
 
 // Entry returns the entry of a key, for a meter. [Entry.Leave] ends that.
-func (b *Book) Entry(key string) *Entry {
+func (b *Book) Entry(key string, now int64) *Entry {
 	key = short(key)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e := b.entries[key]
 	if e == nil {
 		if len(b.entries) >= 2*b.checked+64 {
-			b.forgetLocked(b.log.now())
+			b.forgetLocked(now)
 		}
 		e = &Entry{book: b, key: key, period: never, closed: b.closed}
 		b.entries[key] = e
@@ -104,12 +104,12 @@ func (b *Book) forgetLocked(now int64) {
 func (e *Entry) In(b *Book) bool { return e != nil && e.book == b }
 
 // Current returns the entry that a meter continues with: another one if this one was forgotten.
-func (e *Entry) Current() *Entry {
+func (e *Entry) Current(now int64) *Entry {
 	e.mu.Lock()
 	forgotten := e.forgotten
 	e.mu.Unlock()
 	if forgotten {
-		return e.book.Entry(e.key)
+		return e.book.Entry(e.key, now)
 	}
 	return e
 }

@@ -26,5 +26,5 @@
 // It begins with a line of text. Records follow, each with its length and checksum; the latest record
 // of a key counts. A file that has grown to twice its size is written anew, beside the old one, and
 // renamed. Bytes that are no record are passed over: records that were on the disk before a crash
-// are whole, and nobody has relied on those that were not.
+// are whole, and nobody has relied on the others.
 package quotalog

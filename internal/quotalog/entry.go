@@ -6,7 +6,7 @@ import (
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
-// Margin returns the units by which a mark is above the use of a key with that limit: a hundredth of
+// Margin returns the distance between the use of a key with that limit and its next mark: a hundredth of
 // the limit, or 16 if that is more; but the latter no more than a tenth of the limit. At least 1.
 func Margin(limit int64) int64 { return max(1, limit/100, min(16, limit/10)) }
 
@@ -20,8 +20,8 @@ type Period struct {
 const never = math.MinInt64
 
 // Entry is a key in the log. Meters that count for it call Take before they count units, and Settle
-// after they count otherwise. Usually it has one meter. If it has several, as where values can't be
-// told apart in another process, it has the use of the one that has used most. Safe for concurrent
+// after they count otherwise. Usually it has one meter. If it has several, as for values that another
+// process can't distinguish, it has the use of the one that has used most. Safe for concurrent
 // use.
 //
 // Invariants, under mu, for the period:
@@ -29,8 +29,8 @@ const never = math.MinInt64
 //  1. A meter takes units only up to allowed, and after a crash the key would be charged with at
 //     least that: mark is on the disk, and so is the slack of the book. A lower mark holds from the
 //     moment in which it is asked for, thus before it is on the disk.
-//  2. use is no less than the units of any meter, but those that calls used beyond their reservations
-//     count before their mark is written.
+//  2. use is no less than the units of any meter, except that units
+//     used beyond a reservation count before their mark is written.
 type Entry struct {
 	book *Book
 	key  string

@@ -125,7 +125,7 @@ func (l *Log) loadRecord(r record, now int64) {
 	case markOf, exactOf:
 		b := l.book(r.book)
 		if now >= r.a {
-			delete(b.entries, r.key) // and so is what an earlier record says
+			delete(b.entries, r.key) // an earlier record is about the same period, or an older one
 			return
 		}
 		b.entries[r.key] = &Entry{book: b, key: r.key, restored: max(0, r.b), until: r.a, exact: r.kind == exactOf, period: never}
@@ -176,7 +176,7 @@ func (l *Log) startLocked() {
 func (l *Log) write(done chan struct{}) {
 	defer close(done)
 	for {
-		err := l.Flush()
+		err := l.try(l.Flush)
 		l.mu.Lock()
 		if l.closing || err == nil && len(l.queued) == 0 && len(l.changed) == 0 {
 			l.writer = nil
@@ -185,7 +185,7 @@ func (l *Log) write(done chan struct{}) {
 		}
 		l.mu.Unlock()
 		if err != nil {
-			l.report(err)
+			_ = l.try(func() error { l.report(err); return nil })
 			select {
 			case <-time.After(pause):
 			case <-l.stop:
@@ -194,7 +194,17 @@ func (l *Log) write(done chan struct{}) {
 	}
 }
 
-// batch is what a write puts on the disk.
+// try runs f, and makes an error of a panic, which only the user's clock or log handler can cause.
+func (l *Log) try(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("quota log: the clock panicked: %v", p)
+		}
+	}()
+	return f()
+}
+
+// batch collects the bytes of a write, and the marks and slacks that hold once they are on the disk.
 type batch struct {
 	bytes   []byte
 	entries []*Entry
@@ -203,11 +213,12 @@ type batch struct {
 	slacks  []int64
 }
 
-// mark is the mark of an entry as it was when it was written.
+// mark is a written mark: its period, and the number of times that the mark had been lowered.
 type mark struct{ period, units, lowered int64 }
 
 // Flush writes what is to be written. When it returns nil, that is on the disk.
 func (l *Log) Flush() error {
+	now := l.now() // custom code; from here on nothing panics
 	l.io.Lock()
 	defer l.io.Unlock()
 	if l.written {
@@ -221,7 +232,6 @@ func (l *Log) Flush() error {
 	if len(entries) == 0 && len(books) == 0 && !all {
 		return nil
 	}
-	now := l.now()
 	var b batch
 	if all {
 		entries = l.startAnew(&b, now)

@@ -75,7 +75,7 @@ type key struct {
 }
 
 func (k *key) take(p Period, now, n, limit int64) bool {
-	k.e = k.e.Current()
+	k.e = k.e.Current(now)
 	if first := k.period == (Period{}); first || p.ID > k.period.ID {
 		k.period, k.used = p, k.e.Base(first, p.Start, now)
 	}
@@ -104,7 +104,7 @@ func TestMargin(t *testing.T) {
 func TestMarks(t *testing.T) {
 	now, m := int64(1500), new(memory)
 	l := openMemory(t, m, &now)
-	k := key{e: l.Book("b", 10).Entry("k")}
+	k := key{e: l.Book("b", 10).Entry("k", 0)}
 	assert.False(t, k.take(day1, now, 1, 100), "the slack is not on the disk")
 	require.NoError(t, l.Flush())
 	for range 11 { // the mark of the refused call
@@ -117,11 +117,11 @@ func TestMarks(t *testing.T) {
 	l = openMemory(t, m, &now) // after a crash
 	b := l.Book("b", 10)
 	require.NoError(t, l.Flush())
-	k = key{e: b.Entry("k")}
+	k = key{e: b.Entry("k", 0)}
 	assert.False(t, k.take(day1, now, 1, 100), "the mark is used up")
 	charged := k.used
 	assert.Equal(t, int64(22), charged, "12 used")
-	unknown := key{e: b.Entry("unknown")}
+	unknown := key{e: b.Entry("unknown", 0)}
 	assert.False(t, unknown.take(day1, now, 1, 100))
 	assert.Equal(t, int64(10), unknown.used)
 	require.NoError(t, l.Flush())
@@ -129,13 +129,13 @@ func TestMarks(t *testing.T) {
 	assert.True(t, unknown.take(day1, now, 1, 100))
 	require.NoError(t, l.Close())
 	assert.False(t, k.take(day1, now, 1, 100), "the log is closed")
-	late := key{e: b.Entry("late")}
+	late := key{e: b.Entry("late", 0)}
 	assert.False(t, late.take(day1, now, 1, 100), "the log is closed")
 
 	l = openMemory(t, m, &now)
 	b = l.Book("b", 10)
 	require.NoError(t, l.Flush())
-	k = key{e: b.Entry("k")}
+	k = key{e: b.Entry("k", 0)}
 	assert.True(t, k.take(day1, now, 1, 100), "the slack, beyond the exact use")
 	assert.Equal(t, charged+2, k.used)
 	now = 2500
@@ -149,7 +149,7 @@ func TestMarks(t *testing.T) {
 func TestADiskThatFails(t *testing.T) {
 	now, m := int64(1500), new(memory)
 	l := openMemory(t, m, &now)
-	k := key{e: l.Book("b", 10).Entry("k")}
+	k := key{e: l.Book("b", 10).Entry("k", 0)}
 	require.NoError(t, l.Flush())
 	m.fail = errors.New("full")
 	taken := int64(0)
@@ -174,7 +174,7 @@ func TestCompaction(t *testing.T) {
 	l := openMemory(t, m, &now)
 	keys := make([]key, 100)
 	for i := range keys {
-		keys[i].e = l.Book("b", 10).Entry(strconv.Itoa(i))
+		keys[i].e = l.Book("b", 10).Entry(strconv.Itoa(i), 0)
 	}
 	require.NoError(t, l.Flush())
 	for day := range int64(5) {
@@ -328,7 +328,7 @@ func (h *lives) begin() {
 		require.NoError(h.t, h.l.Flush())
 	}
 	for i := range h.keys {
-		h.keys[i].key, h.keys[i].open = key{e: b.Entry(strconv.Itoa(i))}, nil
+		h.keys[i].key, h.keys[i].open = key{e: b.Entry(strconv.Itoa(i), 0)}, nil
 	}
 }
 
