@@ -18,8 +18,8 @@
 // [Log.Close] writes the exact uses. A key that goes on from there may take the slack beyond it, as a
 // crash would charge it.
 //
-// Too much is charged only after a crash: the [Margin] of the limit for a key, and units that
-// its calls gave back since its mark was written.
+// Too much is charged only after a crash: up to three times the [Margin] of the limit for a key, the units of a
+// call that was refused at its mark, and units that its calls gave back since the mark was written.
 //
 // # The file
 //

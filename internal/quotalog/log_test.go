@@ -384,7 +384,7 @@ func (h *lives) step() {
 		h.m.crash(h.Rand)
 		h.crashes++
 		h.begin()
-		most := 3*Margin(h.limit) + max(1, h.limit/20) // a margin; two more before a mark is lowered; a call that waits
+		most := 3*Margin(h.limit) + max(1, h.limit/20) // as docs/rules/quotas.md says: margins, and a call that waits
 		for i := range h.keys {
 			require.LessOrEqual(h.t, h.keys[i].e.Base(true, p.Start, h.now), before[i]+most+h.keys[i].back)
 		}
