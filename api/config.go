@@ -64,6 +64,11 @@ type Config struct {
 	// minute. The context ends after ten seconds, and when the Guard is closed. It must be safe for
 	// concurrent use.
 	Limits func(ctx context.Context, rule string, key argument.Value) (limit float64, ttl time.Duration, err error)
+	// QuotaLog is the path of a file that keeps the use of quotas (rules with per) over restarts; "" keeps
+	// none. A crash frees no units, but may charge some that were not used; see docs/rules/quotas.md.
+	// Each Guard needs a file of its own, in a folder that it may write; New fails if another uses it. Close writes the
+	// exact uses: call it after the last call, as quotas refuse calls from then on.
+	QuotaLog string
 	// Chain is the order of the slots; nil is slots.Default().
 	Chain *slots.Chain
 	// Cluster configures this process as a member of a cluster, for rules whose limits the members
@@ -101,7 +106,7 @@ func (c Config) engine() (*engine.Engine, error) {
 	return engine.NewEngine(engine.Config{
 		Clock: c.Clock, Interval: c.Interval, Buckets: c.Buckets, OccupyTimeout: c.OccupyTimeout, ColdFactor: c.ColdFactor,
 		Caps: c.Caps, LeakAfter: c.LeakAfter, Logger: c.Logger, Failure: c.Failure, Chain: (*engine.Chain)(chain), Host: c.Host,
-		Limits: c.Limits,
+		Limits: c.Limits, QuotaLog: c.QuotaLog,
 	})
 }
 

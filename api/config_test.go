@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"log/slog"
+	"path/filepath"
 	"reflect"
 	"testing"
 	"time"
@@ -22,7 +23,8 @@ func TestConfigReachesTheEngine(t *testing.T) {
 		Clock: api.NewManualClock(time.Unix(1700000000, 0)), Interval: 2 * time.Second, Buckets: 4, OccupyTimeout: time.Second,
 		ColdFactor: 5, Caps: api.Caps{Resources: 7}, LeakAfter: time.Minute, Logger: slog.New(slog.DiscardHandler),
 		Failure: func(error) bool { return true }, Chain: slots.Default(), Host: busy{},
-		Limits: func(context.Context, string, argument.Value) (float64, time.Duration, error) { return 0, 0, nil },
+		Limits:   func(context.Context, string, argument.Value) (float64, time.Duration, error) { return 0, 0, nil },
+		QuotaLog: filepath.Join(t.TempDir(), "quotas"),
 	}
 	g, err := api.New(cfg)
 	require.NoError(t, err)

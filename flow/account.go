@@ -5,6 +5,7 @@ import (
 
 	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/quotalog"
 	"github.com/penstock-go/penstock/internal/shared"
 )
 
@@ -19,10 +20,15 @@ type account struct {
 	calendar *calendar.Calendar
 }
 
-// follow makes the account go on in another calendar.
-func (a *account) follow(c *calendar.Calendar, now int64) {
+// follow makes the account go on in another calendar, and keep its use in an entry of a log, nil for
+// none.
+func (a *account) follow(c *calendar.Calendar, e *quotalog.Entry, now int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.meter.Leave(now)
+	if e != a.meter.Entry() {
+		a.meter.Keep(e, now)
+	}
 	a.calendar = c
 	a.meter.Follow(c, now)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/quotalog"
 	"github.com/penstock-go/penstock/node"
 )
 
@@ -47,6 +48,15 @@ func (r Rule) checkQuota() (Rule, error) {
 	}
 	r.Timezone, r.Starts = f.Timezone, f.Starts
 	return r, nil
+}
+
+// entry returns the account's entry in the log of quotas, or nil if there is no log.
+func (c *controller) entry(now int64) *quotalog.Entry {
+	log := c.engine.QuotaLog()
+	if log == nil {
+		return nil
+	}
+	return log.Book("flow "+c.rule.ID, quotalog.Margin(c.limit)).Entry(c.resource.Name(), now)
 }
 
 func (e *quota) ask(inv *engine.Invocation, _ *node.StatisticNode) engine.Verdict {

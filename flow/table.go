@@ -39,7 +39,7 @@ func Compile(b *engine.SnapshotBuilder, rules []Rule) error {
 				at.BeforeUse(s.complete)
 			}
 			if c.calendar != nil {
-				at.BeforeUse(func(now int64) { c.kept.account.follow(c.calendar, now) })
+				at.BeforeUse(func(now int64) { c.kept.account.follow(c.calendar, c.entry(now), now) })
 			}
 			if c.rule.Behavior == TokenBucket || c.rule.Behavior.queues() {
 				at.BeforeUse(func(now int64) { c.takeOver(old, now) })

@@ -164,6 +164,8 @@ func (c *controller) fitsLocked(s *shard, x *cell, v *argument.Value, now, n int
 			return x.wait(now, n, q, first) <= c.rule.MaxWait
 		}
 		return q.wait(s.firstAfter(q), now, n) <= c.rule.MaxWait
+	case x == nil && c.returns(v, now):
+		return c.leftInLog(v, now, q) >= n
 	case x == nil && c.rule.Metric == QPS && (c.calendar != nil || c.windows(&s.rest)):
 		// A new cell starts as a copy of the rest.
 		return n <= q.size && (q.private || c.usedLocked(&s.rest, now, q) <= q.size-n)

@@ -9,6 +9,7 @@ import (
 	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
 	"github.com/penstock-go/penstock/internal/family"
+	"github.com/penstock-go/penstock/internal/quotalog"
 	"github.com/penstock-go/penstock/internal/sharing"
 	"github.com/penstock-go/penstock/stat"
 )
@@ -40,6 +41,7 @@ type controller struct {
 	mixed      bool                      // there are starred exceptions, or limits move
 	restQuota  quota                     // of the rest, whose tokens fill as slowly as those of any value in it
 	values     *values
+	book       *quotalog.Book // keeps the use of quotas over restarts; nil if that isn't configured
 
 	record *engine.Record
 
@@ -95,6 +97,7 @@ func newController(t *table, r Rule, record *engine.Record, resource *engine.Res
 	}
 	c.refusal = engine.NewCounted(family.Refused(core.KindHotspot, resource.Name(), r.Info()), nil, record, before)
 	c.notifier = family.NewNotifier(c.engine, record, core.KindHotspot, r.ID, c.refusal.Resource, r.Notify, r.Interval)
+	c.book = c.openBook()
 	if goesOn {
 		c.values = old.values // units used and in flight still count, under the new limits
 		return c, func(now int64) {

@@ -7,6 +7,7 @@ import (
 	"github.com/penstock-go/penstock/core/spec"
 	"github.com/penstock-go/penstock/internal/calendar"
 	"github.com/penstock-go/penstock/internal/engine"
+	"github.com/penstock-go/penstock/internal/quotalog"
 )
 
 // A value's quota counts the units that it has used in the current period of a calendar, that of the
@@ -73,10 +74,112 @@ func (c *controller) takeQuotaLocked(x *cell, now, n int64, q *quota) (held engi
 		return held, false
 	}
 	if x.period == nil {
-		x.period = new(calendar.Meter)
+		c.keepPeriodLocked(x, now)
 	}
 	period, ok := x.period.Take(c.calendarOf(x.shard), x.shard.notBefore(now), n, q.size)
 	return engine.Reservation{Holder: (*quotaUnits)(x), Units: n, Token: period}, ok
+}
+
+// With a log of quotas, a value goes on with the use that the log has for it. To hold the invariant of
+// values across a restart:
+//
+//   - the log has a value's use since it has a cell, so one with a use in the log always gets a cell, and
+//     that starts with this use alone, not as a copy of the rest;
+//   - the rests of all shards start with the use of the one that had used most, and so does a new cell of
+//     another value;
+//   - values that another process can't distinguish, such as long texts, share a use in the log: the
+//     first gets a cell as above, the others start from it and from the rest, and so does the rest when
+//     one of them finds no room.
+
+// openBook opens the rule's book in the log of quotas. New values may take as much before they are in the
+// log as the smallest limit allows.
+func (c *controller) openBook() *quotalog.Book {
+	log := c.engine.QuotaLog()
+	if log == nil || c.calendar == nil {
+		return nil
+	}
+	smallest := max(1, c.quota.size)
+	for _, q := range c.exceptions {
+		smallest = min(smallest, max(1, q.size))
+	}
+	for _, p := range c.plans {
+		smallest = min(smallest, max(1, p.quota.size))
+	}
+	return log.Book("hotspot "+c.rule.ID+" "+c.refusal.Resource, quotalog.Margin(smallest))
+}
+
+// entryOf returns the entry of a cell's value.
+func (c *controller) entryOf(x *cell, now int64) *quotalog.Entry {
+	if x.isRest() {
+		return c.book.Entry("", now)
+	}
+	return c.book.Entry(x.value.Key(), now)
+}
+
+// keepPeriodLocked gives a cell a count of its own.
+func (c *controller) keepPeriodLocked(x *cell, now int64) {
+	if x.period == nil {
+		x.period = new(calendar.Meter)
+	}
+	if c.book != nil {
+		x.period.Keep(c.entryOf(x, now), now)
+	}
+}
+
+// restoreLocked makes a cell that is a copy of the rest start with what the log has about its value.
+func (c *controller) restoreLocked(x *cell, now int64) {
+	if c.book == nil {
+		return
+	}
+	units, free, ok := c.book.Restored(x.value.Key(), now)
+	if ok && free || x.period == nil {
+		x.period = new(calendar.Meter)
+	}
+	if ok {
+		x.period.Raise(c.calendarOf(x.shard), x.shard.notBefore(now), units)
+	}
+}
+
+// raiseRestLocked makes the rest start with what the log has about it, and about a value that takes from
+// it.
+func (c *controller) raiseRestLocked(s *shard, v *argument.Value, now int64) {
+	if c.book == nil {
+		return
+	}
+	units, _, ok := c.book.Restored("", now)
+	if v != nil {
+		if of, _, also := c.book.Restored(v.Key(), now); also {
+			units, ok = max(units, of), true
+		}
+	}
+	if !ok {
+		return
+	}
+	if s.rest.period == nil {
+		c.keepPeriodLocked(&s.rest, now)
+	}
+	s.rest.period.Raise(c.calendarOf(s), s.notBefore(now), units)
+}
+
+// returns reports whether the log has a use of a value that has no cell, and gets one even if there is
+// no room.
+func (c *controller) returns(v *argument.Value, now int64) bool {
+	if c.book == nil {
+		return false
+	}
+	_, free, ok := c.book.Restored(v.Key(), now)
+	return ok && free
+}
+
+// leftInLog returns the units left of the quota of such a value.
+func (c *controller) leftInLog(v *argument.Value, now int64, q *quota) int64 {
+	units, _, _ := c.book.Restored(v.Key(), now)
+	return q.size - units
+}
+
+// bookFull reports whether the log has no room for another value.
+func (c *controller) bookFull(now int64) bool {
+	return c.book != nil && c.book.Full(now, c.rule.MaxValues+len(c.exceptions)+1)
 }
 
 // quotaUnits are units that a call took from a cell's quota. They go back to the period in which it

@@ -174,6 +174,11 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 		c.named = true
 		return c
 	}
+	if rule.returns(&v, now) {
+		c := s.add(v, hash, now, q)
+		s.ring = append(s.ring, c)
+		return c
+	}
 	for looks := min(maxLook, len(s.ring)); looks > 0 && len(s.ring) >= s.room; looks-- {
 		if s.hand++; s.hand >= len(s.ring) {
 			s.hand = 0
@@ -184,8 +189,9 @@ func (s *shard) obtainLocked(v argument.Value, hash uint64, now int64, q *quota,
 			s.forget(c, now, rule)
 		}
 	}
-	if len(s.ring) >= s.room {
+	if len(s.ring) >= s.room || rule.bookFull(now) {
 		s.overflowed++
+		rule.raiseRestLocked(s, &v, now)
 		return &s.rest
 	}
 	c := s.add(v, hash, now, q)
@@ -205,8 +211,10 @@ func (s *shard) newCell(now int64, q *quota) cell {
 	} else {
 		c.bucket = s.newBucketLocked(now)
 	}
+	s.rule.raiseRestLocked(s, nil, now)
 	if s.rest.period != nil {
 		used := *s.rest.period
+		used.Keep(nil, now)
 		c.period = &used
 	}
 	if s.rest.held > 0 {
@@ -227,6 +235,9 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 	if c.strict != nil {
 		c.strict.cell = &c
 	}
+	if s.rule.book != nil {
+		s.rule.keepPeriodLocked(&c, now)
+	}
 	s.cells.add(&c)
 	return &c
 }
@@ -235,6 +246,7 @@ func (s *shard) add(v argument.Value, hash uint64, now int64, q *quota) *cell {
 func (s *shard) made(v argument.Value, hash uint64, now int64, q *quota) cell {
 	c := s.newCell(now, q)
 	c.value, c.hash = v, hash
+	s.rule.restoreLocked(&c, now)
 	if first := s.firstAfter(q); first != meter.LongAgo() {
 		turns := c.queueLocked(q)
 		if turns.NotBefore(first); s.rest.queue != nil {
@@ -254,6 +266,7 @@ func (s *shard) forget(c *cell, now int64, rule *controller) {
 	if c.period != nil {
 		begun, _ := c.period.Begun()
 		s.forgotten = max(s.forgotten, begun)
+		c.period.Leave(now)
 	}
 	if s.rest.strict != nil {
 		s.rest.strict.roll(s.forgotten) // for copies of it

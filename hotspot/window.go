@@ -204,6 +204,10 @@ func (c *controller) room(x *cell, now, n int64, q *quota) time.Duration {
 func (c *controller) goOnLocked(x *cell, now int64) {
 	if c.calendar != nil && x.period != nil {
 		x.period.Follow(c.calendar, now)
+		if c.book != nil && !x.period.Entry().In(c.book) {
+			x.period.Leave(now)
+			c.keepPeriodLocked(x, now)
+		}
 	}
 	switch s := x.shard; {
 	case c.strict && x.strict != nil:

@@ -1,6 +1,10 @@
 package calendar
 
-import "time"
+import (
+	"time"
+
+	"github.com/penstock-go/penstock/internal/quotalog"
+)
 
 // Meter counts the units used in the current period. The lock of its owner guards it. The zero value
 // is ready: its first period is that of the first call.
@@ -16,6 +20,35 @@ type Meter struct {
 	// began identifies the period, and grows from each to the next: its start, but no earlier than the
 	// end of the one before. Follow changes the span alone.
 	began int64
+	entry *quotalog.Entry // keeps the use over restarts; nil if that isn't configured
+}
+
+// Keep makes the meter keep its use in an entry of a log, nil for none. Units used so far count on, and so
+// do the units that the log has charged to the entry.
+func (m *Meter) Keep(e *quotalog.Entry, now int64) {
+	if m.entry = e; e != nil && m.span != (Span{}) {
+		m.used = max(m.used, e.Base(true, m.span.Start, now))
+	}
+}
+
+// Entry returns the entry of the meter, or nil.
+func (m *Meter) Entry() *quotalog.Entry { return m.entry }
+
+// Raise makes at least that many units count as used in the period at now.
+func (m *Meter) Raise(c *Calendar, now, units int64) {
+	m.At(c, now)
+	m.used = max(m.used, units)
+}
+
+// Leave is called before the meter is dropped.
+func (m *Meter) Leave(now int64) {
+	if m.entry != nil {
+		m.entry.Leave(now)
+	}
+}
+
+func (m *Meter) period() quotalog.Period {
+	return quotalog.Period{ID: m.began, Start: m.span.Start, End: m.span.End}
 }
 
 // At makes the period at now the current one, unless a later one is.
@@ -27,6 +60,9 @@ func (m *Meter) At(c *Calendar, now int64) {
 		if last != (Span{}) {
 			m.began = max(m.began, last.End) // of another calendar, if that is later
 		}
+		if m.entry != nil {
+			m.used = m.entry.Base(last == (Span{}), m.span.Start, now)
+		}
 	}
 }
 
@@ -34,6 +70,12 @@ func (m *Meter) At(c *Calendar, now int64) {
 func (m *Meter) Take(c *Calendar, now, n, limit int64) (period int64, ok bool) {
 	if m.At(c, now); m.used > limit-n {
 		return 0, false
+	}
+	if m.entry != nil {
+		m.entry = m.entry.Current(now)
+	}
+	if m.entry != nil && !m.entry.Take(m.period(), now, m.used, n, limit) {
+		return 0, false // until its next mark is on the disk
 	}
 	m.used += n
 	return m.began, true
@@ -43,6 +85,7 @@ func (m *Meter) Take(c *Calendar, now, n, limit int64) (period int64, ok bool) {
 func (m *Meter) GiveBack(period, n int64) {
 	if period == m.began {
 		m.used -= n
+		m.settle()
 	}
 }
 
@@ -55,7 +98,15 @@ func (m *Meter) Charge(period, n, most int64) (forgiven int64) {
 	}
 	counted := max(0, min(n, most-m.used))
 	m.used += counted
+	m.settle()
 	return n - counted
+}
+
+// settle records units that were given back or used beyond a reservation.
+func (m *Meter) settle() {
+	if m.entry != nil {
+		m.entry.Settle(m.period(), m.used)
+	}
 }
 
 // Follow goes on in another calendar: the units used in the current period count in the one that is

@@ -36,6 +36,7 @@ type Config struct {
 	Chain         *Chain
 	Host          host.Source
 	Limits        func(ctx context.Context, rule string, key argument.Value) (limit float64, ttl time.Duration, err error)
+	QuotaLog      string
 }
 
 // Engine runs calls through a chain under one set of rules, and counts them on one tree. It doesn't
@@ -78,6 +79,7 @@ type Engine struct {
 	blockLog, changeLog lineLog
 	behind              background
 	notices             noticeFeed
+	quotas              quotas
 }
 
 // NewEngine returns an engine without rules. The configuration must have a chain.
@@ -110,6 +112,9 @@ func NewEngine(config Config) (*Engine, error) {
 	e.pool.New = func() any {
 		lane := (e.nextLane.Add(1) - 1) % uint32(layout.Lanes())
 		return &Invocation{engine: e, lane: lane, nap: clocks.MakeNap()}
+	}
+	if err := e.openQuotas(); err != nil {
+		return nil, err
 	}
 	if config.LeakAfter > 0 {
 		e.leaks = newLeakWatch(e, layout.Lanes())
@@ -281,6 +286,7 @@ func (e *Engine) Close() error {
 	e.endRepeats()
 	e.feed.close()
 	e.notices.close()
+	e.quotas.close()
 	e.flushLogs()
 	return nil
 }

@@ -72,6 +72,7 @@ func (e *Engine) Update(build func(*SnapshotBuilder) error) error {
 	for r := range e.resources.all() {
 		e.prepare(set, r, names.named(r.Name()), now)
 	}
+	e.quotas.flush()
 	e.rules.Store(set)
 	published = true
 	for r := range e.resources.all() {

@@ -37,24 +37,25 @@ var layers = []layer{
 	{"core/clocks", "internal/shared internal/shown stat"},                 // the engine's clocks
 	{"core/pattern", ""},                                                   // the expressions that match names, and their cost limits
 	{"core/spec", "internal/shown core/pattern"},                           // fields common to the rules of all families
-	{"internal/calendar", "core/spec internal/shared"},                     // days, weeks and months of time zones, and counts in them
+	{"internal/quotalog", "internal/shared"},                               // the use of quotas, over restarts
+	{"internal/calendar", "core/spec internal/quotalog internal/shared"},   // days, weeks and months of time zones, and counts in them
 	{"cluster/store", "stat"},                                              // the protocol between members and stores
 	{"cluster", "cluster/store internal/shown core/clocks core/spec stat"}, // the words for limits that several processes share
 	{"cluster/storetest", "cluster/store stat"},                            // the test cases for stores
 	{"internal/sharing", "cluster cluster/store internal/lending internal/meter internal/safelog internal/shared internal/shown core/clocks stat"}, // members, their leases, and their requests
 	{"core", "internal/shown core/argument core/spec"}, // the words: refusals, stats, explanations
 	{"internal/sampler", "internal/shared core/host"},  // the machine, read while a rule needs it
-	{"internal/engine", "core internal/meter internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
+	{"internal/engine", "core internal/meter internal/quotalog internal/safelog internal/shared internal/shown node stat core/host core/clocks core/argument core/pattern core/spec internal/sampler"},
 	{"internal/shed", "core internal/engine internal/meter internal/shared core/spec stat"},                                                                           // which calls go first under overload
 	{"internal/family", "cluster core core/argument internal/engine internal/meter internal/shared internal/sharing internal/shown core/pattern core/spec node stat"}, // which rules apply, and their state
 
-	{"flow", "cluster internal/calendar internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
+	{"flow", "cluster internal/calendar internal/meter internal/quotalog internal/shared internal/sharing internal/shown core internal/engine internal/family internal/sampler core/spec node stat"},
 	{"isolation", "cluster internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/argument core/pattern core/spec node stat"},
 	{"adaptive", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family core/spec node stat"},
 	{"breaker", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"upstream", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 	{"outlier", "internal/shared internal/shown core internal/engine internal/family core/spec node stat breaker"},
-	{"hotspot", "cluster internal/calendar internal/lending internal/meter internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
+	{"hotspot", "cluster internal/calendar internal/lending internal/meter internal/quotalog internal/shared internal/sharing internal/shown core internal/engine internal/family core/spec core/argument node stat"},
 	{"system", "internal/meter internal/shared internal/shed internal/shown core internal/engine internal/family internal/sampler core/pattern core/spec node stat"},
 	{"authority", "internal/shared internal/shown core internal/engine internal/family core/spec node stat"},
 

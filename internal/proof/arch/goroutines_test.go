@@ -33,6 +33,7 @@ var goroutines = map[string]string{
 	"internal/engine.arm":                       "ring recovers: of repeated and of leakWatch",
 	"internal/engine.listLocked":                "Engine.Every recovers",
 	"internal/engine.listen":                    "likewise; listeners run by Engine.Shield",
+	"internal/quotalog.startLocked":             "write recovers, in try",
 	"core/clocks.Alarm":                         "whoever sets the alarm recovers: their rows are here",
 	"core/clocks.Wakeable":                      "cancels a context",
 	"core/clocks.start":                         "tick reads the machine's clock",
