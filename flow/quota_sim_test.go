@@ -54,7 +54,7 @@ func TestSimQuota(t *testing.T) {
 		}
 		if s.Rand.IntN(2) == 0 {
 			c := calendars[s.Rand.IntN(len(calendars))]
-			s.Named("reload", func() { a.follow(c, midnight) })
+			s.Named("reload", func() { a.follow(c, nil, midnight) })
 		}
 		s.Check(func() {
 			for period, units := range reserved {
