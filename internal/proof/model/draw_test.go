@@ -143,6 +143,9 @@ func (d *drawer) flow(id string) flow.Rule {
 	if r.Metric == flow.Concurrency {
 		r.Behavior = flow.Reject
 	}
+	if r.Behavior == flow.Throttle {
+		r.Burst = 0 // the twins of packages flow and hotspot have bursts of throttles
+	}
 	return r
 }
 
@@ -154,6 +157,9 @@ func (d *drawer) hotspot(id string) hotspot.Rule {
 		Metric:   pick(d, hotspot.QPS, hotspot.QPS, hotspot.QPS, hotspot.Concurrency),
 		Behavior: pick(d, d.values...), MaxWait: pick(d, d.waits...),
 		Missing: pick(d, hotspot.MissingNone, hotspot.MissingUnlimited, hotspot.MissingShared, hotspot.MissingRefuse),
+	}
+	if r.Behavior == hotspot.Throttle {
+		r.Burst = 0
 	}
 	r.Resource = d.resource()
 	if r.Param = "user"; d.often(30) {
