@@ -349,7 +349,9 @@ func TestMembersShareLimitsFromCode(t *testing.T) {
 			ran += f.of(g, "ann", 1)
 		}
 	}
-	assert.Equal(t, 30, ran)
+	// A member may keep a few leased units, depending on when its answer came.
+	assert.LessOrEqual(t, ran, 30)
+	assert.Greater(t, ran, 2*10, "each has more than its threshold")
 	x, err := f.guards[0].Explain(t.Context(), "orders", api.Param("user", "ann"))
 	require.NoError(t, err)
 	assert.Contains(t, x.String(), "limit 30 from code, ")
