@@ -110,14 +110,14 @@ func (g *Guard) Handler() http.Handler { return inspect.Handler(g.engine, g.Rule
 func (g *Guard) Drain(ctx context.Context) error { return g.engine.Drain(ctx) }
 
 // Close stops watching rule files and sources, leaves the cluster, flushes the block log and ends
-// leak detection. When it returns, no goroutine is left, unless a store or Config.Limits hangs, and the listeners of
-// [Guard.OnReload] and [Guard.OnBlocked] are no longer called; a listener that calls Close
-// deadlocks. It waits for a listener of [Guard.OnNotice] that blocks. The error is always nil.
+// leak detection. It waits for a listener that blocks, and deadlocks if a listener calls it. When it
+// returns, listeners are no longer called, and no goroutine is left unless a store or Config.Limits
+// hangs. The error is always nil.
 //
-// Afterwards the rules in force still apply to calls, but quotas that Config.QuotaLog keeps refuse them,
-// and calls are counted; counters can be read,
-// and rules loaded by hand, but nothing is watched. Load, CPU and memory use are no longer read:
-// rules that depend on them keep the last readings. Closing twice is fine.
+// Afterwards the rules in force still apply to calls, and calls are counted; counters can be read,
+// and rules loaded by hand, but nothing is watched. Quotas refuse all calls if Config.QuotaLog keeps
+// them. Load, CPU and memory use are no longer read: rules that depend on them keep the last readings.
+// Closing twice is fine.
 func (g *Guard) Close() error {
 	g.loader.Close()
 	g.leave()

@@ -142,7 +142,7 @@ func sortedQuotas() []calendar.Fields {
 	return all
 }
 
-// reload changes the rules. What was used counts until the new calendar's next period.
+// reload changes the rules. Used units count until the next period of the new calendar.
 func (h *quotaTwin) reload() {
 	now := h.now()
 	change := func(q *twinQuota, f calendar.Fields) {

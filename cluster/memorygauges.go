@@ -35,7 +35,7 @@ func (v *memoryTurns) do(c store.Command, now int64) (keep time.Duration, ok boo
 
 // memoryTokens is the token bucket of [store.Tokens] in a [Memory].
 type memoryTokens struct {
-	full int64   // when it will be full, or was
+	full int64   // time at which the bucket is full, perhaps in the past
 	unit float64 // of the latest command; 0 before the first
 	at   int64   // time of the latest command
 }

@@ -95,7 +95,7 @@ func rounds(n int) int {
 	return n
 }
 
-// burstTwin knows the calls of a throttle: when they arrived, what they cost, when they ran.
+// burstTwin has the arrival, the cost and the start of each call of a throttle.
 type burstTwin struct {
 	calls []struct{ at, cost, runs time.Duration }
 }

@@ -135,8 +135,8 @@ func (c *controller) openMeters(now int64, old *controller) *succession {
 
 // takeOver runs right before the first call under this controller, which continues old unless that
 // is nil. From then on the bucket fills at this controller's rate. When a queue becomes a bucket,
-// assigned turns count as units taken: the bucket is full when the next turn would have been due, or as
-// much later as the turns may lie in the past. When a bucket becomes a queue, the first turn is one
+// assigned turns count as units taken: the bucket is full when the next turn would have been due without
+// a burst. When a bucket becomes a queue, the first turn is one
 // spacing after the last unit that passed the bucket. A window carries over neither: after a window, a
 // bucket is as the rule last had it, or full.
 func (c *controller) takeOver(old *controller, now int64) {

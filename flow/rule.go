@@ -138,9 +138,9 @@ type Rule struct {
 	// local to this process. Needs an ID, relation Direct, and behavior Reject, Throttle or
 	// TokenBucket; then Burst is at least what the bucket gains in the timeout.
 	Cluster cluster.Rule `yaml:"cluster,omitempty"`
-	// Notify lists shares of the limit, as in ["80%", "100%"], at most 4: when use reaches one, the log
-	// and the listeners of api.Guard.OnNotice get a notice, at most once per Interval. Only with metric
-	// QPS, behavior Reject and relation Direct, without Cluster and origin "other".
+	// Notify lists up to 4 shares of the limit, as in ["80%", "100%"]. A notice goes to the log and to the
+	// listeners of api.Guard.OnNotice when use reaches a share, at most once per Interval or period of
+	// Per. Only with metric QPS, behavior Reject and relation Direct, without Cluster and origin "other".
 	Notify []string `yaml:"notify,omitempty"`
 	// Refusal is the response that adapters give to refused calls. The zero value means that of the
 	// family.

@@ -23,8 +23,8 @@ func TestThrottleWithABurst(t *testing.T) {
 	assert.Equal(t, "pass x2, 50ms", g.outcomes(3, user("bob")))
 }
 
-// Random calls of values with plans and exceptions wait as long as those of a naive twin, which knows
-// when each value's calls came and what they cost. The twin's limits change only with nothing missing.
+// Random calls of values with plans and exceptions wait as long as those of a naive twin, which has the
+// arrivals and costs of each value's calls.
 func TestThrottleWithABurstIsItsTwin(t *testing.T) {
 	r := random(t)
 	calls, waited, refused := 0, 0, 0

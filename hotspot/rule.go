@@ -123,9 +123,9 @@ type Rule struct {
 	// background; until it answers, the value's plan or Threshold holds. Needs an ID, which is
 	// passed to the function.
 	LimitsFromCode bool `yaml:"limitsFromCode,omitempty"`
-	// Notify lists shares of the limit, as in ["80%", "100%"], at most 4: when a value's use reaches one,
-	// the log and the listeners of api.Guard.OnNotice get a notice, at most once per Interval for each
-	// value. Only with metric QPS and behavior Reject, without Cluster.
+	// Notify lists up to 4 shares of the limit, as in ["80%", "100%"]. A notice goes to the log and to the
+	// listeners of api.Guard.OnNotice when a value's use reaches a share, at most once per value and
+	// Interval, or period of Per. Only with metric QPS and behavior Reject, without Cluster.
 	Notify []string `yaml:"notify,omitempty"`
 	// Lockout refuses a value for a while that was refused in several intervals in a row. The zero value
 	// doesn't. Only with metric QPS, without Cluster.

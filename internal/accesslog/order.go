@@ -221,7 +221,7 @@ func Spread[T any](p Placement, next func() (Event[T], bool, error), yield func(
 			if !flush() {
 				return nil
 			}
-			if full { // what is left of the second can't precede its beginning
+			if full { // the rest of the second comes after these
 				last = max(last, end, second+int64(time.Second)-1)
 			}
 		}

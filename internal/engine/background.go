@@ -30,9 +30,8 @@ type background struct {
 }
 
 // Background runs f on a goroutine of its own, unless MaxBackground functions run or the engine is
-// closed; then it returns false. The context of f ends after ten seconds, by the machine's clock, and
-// when the engine is closed. f is custom code: its panics count as internal failures; see
-// [Engine.Failures].
+// closed; then it returns false. The context of f ends after ten seconds of the machine's clock, or with
+// [Engine.Close]. Panics of f, which is custom code, count in [Engine.Failures].
 func (e *Engine) Background(f func(ctx context.Context)) (starts bool) {
 	b := &e.behind
 	ctx, starts := b.begin()

@@ -273,9 +273,10 @@ func (e *Engine) failed(reason any, now int64, slot func() string) {
 }
 
 // Close writes the outstanding log lines about rejections and changes of breakers, passes the last
-// rejections and notices to the listeners of [Engine.OnBlocked] and [Engine.OnNotice], and ends the reports of leaks and the tasks of
-// [Engine.Every], and of [Engine.Background]; when it returns none of these runs, except for background
-// functions that ignore their context, so a log handler or a listener must not call it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
+// rejections and notices to the listeners of [Engine.OnBlocked] and [Engine.OnNotice], and ends the
+// reports of leaks and the tasks of [Engine.Every] and [Engine.Background]. When it returns, none of these
+// runs, except for background functions that ignore their context. So a log handler or a listener must
+// not call it. Afterwards the rules in force still decide on calls, and calls are still counted. Load, CPU
 // and memory use are no longer sampled: rules that depend on them keep the last samples. Close may
 // be called twice.
 func (e *Engine) Close() error {

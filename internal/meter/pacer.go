@@ -83,7 +83,7 @@ type Pacer struct {
 	came    uint64 // number of calls that ever joined the queue
 	late    uint64 // number of the last call that may sleep too long; 0 if none does
 	seen    int64  // latest time of a look while there was a queue
-	spent   Moment // once no call waits, turns come after it; longAgo if it doesn't matter
+	spent   Moment // turns come after it once no call waits; longAgo if none has to
 	delayed Moment // sum of all postponements
 }
 
@@ -120,8 +120,8 @@ func (t *Pacer) Wait(now int64, cost Moment, first bool) time.Duration {
 // calls leave: the queue is empty, or a turn as late as m was granted. The caller holds the lock.
 func (t *Pacer) Follow(m Moment) bool { return t.Empty() || t.ran.Later(m) == t.ran }
 
-// NotBefore makes all future turns come after m, if calls wait from the time on at which none does. The
-// caller holds the lock.
+// NotBefore makes all future turns come after m, or if calls wait, the turns after these. The caller holds
+// the lock.
 func (t *Pacer) NotBefore(m Moment) {
 	if t.Empty() {
 		t.ran = t.ran.Later(m)

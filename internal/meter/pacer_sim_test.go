@@ -70,8 +70,8 @@ type spacedRuns struct {
 // earlier. No call runs later than announced, except that an ordinary call may run later by at most
 // the cost of the calls that it found in the queue, plus its own. No call waits for a turn that
 // nobody takes: a call runs when its cost has passed since the previous call, when it arrived, or
-// when a call before it left. With a burst, all of that holds for turns, which may have passed by the
-// time of the burst when the call arrives.
+// when a call before it left. With a burst, the same holds for turns, which may lie in the past by the
+// time of the burst when a call arrives.
 func TestSimTurns(t *testing.T) {
 	schedules.Random(t, func(s *schedules.Schedule) {
 		const cost = 10 * int64(1e6)

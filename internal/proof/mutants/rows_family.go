@@ -44,6 +44,26 @@ var familyRows = []row{
 		test:        "go test -run ^TestBurstBehindACallThatLeaves$ ./internal/meter",
 	},
 	{
+		invariant:   "A call that waits hides no unused burst from a reload.",
+		declaration: "internal/meter.Pacer.NotBefore",
+		old:         `t.spent = t.spent.Later(m)`,
+		test:        "go test -run ^TestBurstBehindAQueueReloaded$ ./flow",
+	},
+	{
+		invariant:   "A burst that is set to 0 for a while is not handed out again.",
+		declaration: "internal/meter.Pacer.SetBurst",
+		old:         `case old == 0:`,
+		new:         `case false:`,
+		test:        "go test -run ^TestBurstBehindAQueueReloaded$ ./flow",
+	},
+	{
+		invariant:   "A share has one notice in a period of a quota, also in another calendar.",
+		declaration: "internal/family.Noticed.ReachedIn",
+		old:         `period != latest`,
+		new:         `true`,
+		test:        "go test -run ^TestQuotaNotices$ ./flow",
+	},
+	{
 		invariant:   "A reload does not refill a token bucket.",
 		declaration: "flow.controller.newEnforcer",
 		old:         `cmp.Or(c.kept.bucket, newBucket(*r))`,
